@@ -48,6 +48,9 @@ _FORMAT: Final = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[-/:. T])+")
 """The patterns of times that mean the same wherever they are written."""
 
 
+_ONE_WAY: Final = re.compile(r"[^\\'\x00-\x1f]*")
+"""Texts without anything that is written in another way in SQL."""
+
 _DURATION: Final = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?", re.IGNORECASE)
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
 
@@ -155,9 +158,59 @@ def _is_key(node: exp.Expr) -> bool:
             return _is_key(node.this)
         case exp.Cast():
             return _is_converted(node)
+        case exp.Coalesce():
+            filled = _are_of_kind(kind_of(node), node.expressions) and kind_of(node.this) == kind_of(node)
+            return filled and _is_key(node.this) and len(_aliases(node)) == 1
+        case exp.Case():
+            return _is_chosen(node)
         case _:
             taken, given = FORMS.get(type(node), (frozenset[str](), ""))
             return given != "" and _is_called(node, taken) and _kind(node) == given
+
+
+def _are_of_kind(kind: str, values: Sequence[exp.Expr]) -> bool:
+    """Whether values are texts, or whole numbers, as `kind` says: columns and constants."""
+    return kind in _TEXT | _WHOLE and all(
+        isinstance(each, exp.Null) or (kind_of(each) == kind and _is_plain(each)) for each in values
+    )
+
+
+def _is_plain(value: exp.Expr) -> bool:
+    """Whether a value is a column, or a constant that is written in one way."""
+    is_constant = isinstance(value, exp.Literal) and (not value.is_string or _ONE_WAY.fullmatch(value.name) is not None)
+    return is_constant or isinstance(value, exp.Column)
+
+
+def _is_chosen(case: exp.Case) -> bool:
+    """Whether conditions on columns of one source choose one of several constants or columns."""
+    branches = [each for each in case.args.get("ifs") or [] if isinstance(each, exp.If)]
+    given = [*(each.args["true"] for each in branches), *filter(None, [case.args.get("default")])]
+    if case.this is not None:
+        compared = [exp.EQ(this=case.this, expression=each.this) for each in branches]
+    else:
+        compared = [each.this for each in branches]
+    return len(_aliases(case)) == 1 and _are_of_kind(kind_of(case), given) and all(map(_is_asked, compared))
+
+
+def _is_asked(condition: exp.Expr) -> bool:
+    """Whether a condition compares columns with values of their kind, which raises no error."""
+    match condition:
+        case exp.Paren() | exp.Not():
+            return _is_asked(condition.this)
+        case exp.And() | exp.Or():
+            return _is_asked(condition.left) and _is_asked(condition.right)
+        case exp.Is():
+            return isinstance(condition.this, exp.Column) and isinstance(condition.expression, exp.Null)
+        case exp.In():
+            values = [condition.this, *condition.expressions]
+        case exp.EQ() | exp.NEQ() | exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
+            values = [condition.left, condition.right]
+        case _:
+            return False
+    # Spark pads what is compared with a CHAR, where it knows that it is one.
+    plain = all(_is_plain(each) and not (isinstance(each, exp.Column) and each.is_type("char")) for each in values)
+    kinds = {"NUMBER" if each.is_type(*exp.DataType.NUMERIC_TYPES) else kind_of(each) for each in values}
+    return plain and len(values) > 1 and kinds in ({"NUMBER"}, {"STRING"})
 
 
 def _is_converted(node: exp.Cast) -> bool:
@@ -194,7 +247,7 @@ def _is_called(node: exp.Expr, taken: frozenset[str]) -> bool:
     value = node.this.this if isinstance(node.this, exp.TimeStrToTime) else node.this
     if kind_of(value) not in taken or not _is_key(value) or _OTHER_UNIT in node.meta:
         return False
-    if not all(isinstance(each, exp.Literal | exp.Var) for each in others):
+    if not all(isinstance(each, exp.Var) or (isinstance(each, exp.Literal) and _is_plain(each)) for each in others):
         return False
     if isinstance(node, exp.TimeToStr):
         return _FORMAT.fullmatch(node.sql("spark").rpartition(", ")[2].strip("')")) is not None

@@ -1,6 +1,8 @@
 """What a query compares as equal: for each place where it reads a table, the columns and expressions that may be a key."""
 
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from sqlglot import exp
 
@@ -10,6 +12,9 @@ from backfill_assets.query.partition import PLACE, output_names, subqueries_of
 from backfill_assets.query.resolved import OCCURRENCE, sources_of, spelled_alias, spelled_node, unwrapped
 
 __all__ = ["covers"]
+
+_CONSTANT: Final = re.compile(r"'|, \d+[,)]")
+"""What shows that a `coalesce` has a constant in it: its value is another one than that of its first column."""
 
 
 def covers(tree: exp.Expr, computed: ComputedKeys) -> Iterator[tuple[int, dict[int, str]]]:
@@ -92,6 +97,6 @@ def _on(select: exp.Select) -> list[exp.Expr | None]:
 
 
 def _first(spelled: str) -> str:
-    """The first column of a `coalesce`, as which columns of USING are known."""
+    """The first column of a `coalesce` of columns, as which those of USING are known."""
     inner = spelled.removeprefix("COALESCE(")
-    return spelled if inner == spelled else inner.partition(",")[0].rstrip(")")
+    return spelled if inner == spelled or _CONSTANT.search(inner) else inner.partition(",")[0].rstrip(")")

@@ -20,6 +20,34 @@ SEVERAL: Final = f"{WITH_SPARK}::test_rows_in_several_windows_of_time_are_found_
 
 COMPUTED: Final = (
     Mutation(
+        name="a text that may be written in another way is a constant like others",
+        file=KEYS,
+        old="(not value.is_string or _ONE_WAY.fullmatch(value.name) is not None)",
+        new="(not value.is_string or _ONE_WAY.search(value.name) is not None)",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="what is compared with a CHAR chooses a key",
+        file=KEYS,
+        old='all(_is_plain(each) and not (isinstance(each, exp.Column) and each.is_type("char")) for each in values)',
+        new="all(_is_plain(each) for each in values)",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="texts and numbers are compared without an error",
+        file=KEYS,
+        old='len(values) > 1 and kinds in ({"NUMBER"}, {"STRING"})',
+        new="len(values) > 1 and len(kinds) > 0",
+        tests=(CASES,),
+    ),
+    Mutation(
+        name="a value for nulls is taken for the column",
+        file="backfill_assets/query/covers.py",
+        old="return spelled if inner == spelled or _CONSTANT.search(inner) else",
+        new="return spelled if inner == spelled else",
+        tests=(CASES,),
+    ),
+    Mutation(
         name="the column month is taken for the unit of time",
         file=KEYS,
         old="    if abbreviated or not all(",
@@ -43,8 +71,8 @@ COMPUTED: Final = (
     Mutation(
         name="remainders of a division by a column are keys",
         file=KEYS,
-        old="    if not all(isinstance(each, exp.Literal | exp.Var) for each in others):\n        return False\n",
-        new="    if not all(isinstance(each, exp.Literal | exp.Var) for each in others):\n        return True\n",
+        old="_is_plain(each)) for each in others):\n        return False\n",
+        new="_is_plain(each)) for each in others):\n        return True\n",
         tests=(CASES,),
     ),
     Mutation(

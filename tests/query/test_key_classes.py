@@ -2,7 +2,9 @@
 
 import pytest
 
+from backfill_assets.query.ddl import Column
 from backfill_assets.query.key_classes import KeyClasses
+from backfill_assets.query.relational import analyze_relational
 from tests.support.three_tables import analyzed
 
 COVERED = [
@@ -58,6 +60,7 @@ COVERED = [
     ("SELECT a.d FROM a LEFT JOIN a AS again ON a.d = again.d", [{0: "d", 1: "d"}]),
 ]
 DAY = "CAST(`at` AS DATE)"
+CHOSEN = "CASE WHEN `f` > 1.5 AND NOT `s` IN ('a', 'b') OR `d` IS NULL THEN 'one' ELSE `s` END"
 COMPUTED: list[tuple[str, dict[int, str], str]] = [
     ("SELECT date(at) AS x, median(k) AS m FROM a GROUP BY date(at)", {0: DAY}, "x"),
     ("SELECT date(at) AS x, median(k) AS m FROM a GROUP BY 1", {0: DAY}, "x"),
@@ -111,6 +114,14 @@ COMPUTED: list[tuple[str, dict[int, str], str]] = [
     ("SELECT id FROM a WHERE k DIV 3 IN (SELECT k FROM c)", {0: "`k` DIV 3", 1: "k"}, "__class_0"),
     ("SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE date(b.at) = date(a.at))", {0: DAY, 1: DAY}, "__class_0"),
     ("SELECT upper(s) AS s FROM a EXCEPT SELECT s FROM b", {0: "UPPER(`s`)", 1: "s"}, "s"),
+    (f"SELECT {CHOSEN} AS x, median(k) AS m FROM a GROUP BY 1", {0: CHOSEN}, "x"),
+    ("SELECT coalesce(s, 'none') AS x, median(k) AS m FROM a GROUP BY ALL", {0: "COALESCE(`s`, 'none')"}, "x"),
+    (
+        "SELECT x, median(k) AS m FROM (SELECT k, CASE k WHEN 1 THEN s ELSE 'more' END AS x FROM a) GROUP BY x",
+        {0: "CASE `k` WHEN 1 THEN `s` ELSE 'more' END"},
+        "x",
+    ),
+    ("SELECT b.id FROM a RIGHT JOIN b ON coalesce(a.s, 'x') = b.s", {0: "COALESCE(`s`, 'x')", 1: "s"}, "__class_0"),
 ]
 """Queries with the one key by which they may be computed in part, which they compute, and the column that tells it."""
 NOT_A_KEY = [
@@ -137,6 +148,21 @@ NOT_A_KEY = [
     ),
     (
         "SELECT a.k % 9 AS x, median(b.k) AS m FROM b LEFT JOIN a ON a.id = b.id GROUP BY 1",
+        "a side that may be missing",
+    ),
+    ("SELECT CASE WHEN k + 1 > 2 THEN 'a' END AS x, median(id) AS m FROM a GROUP BY 1", "it may overflow"),
+    ("SELECT CASE WHEN s > 1 THEN 'a' END AS x, median(id) AS m FROM a GROUP BY 1", "a text may be no number"),
+    ("SELECT CASE WHEN at > '2024-01-01' THEN 'a' END AS x, median(id) AS m FROM a GROUP BY 1", "a text is converted"),
+    ("SELECT CASE WHEN k > 1 THEN f ELSE 1 END AS x, median(id) AS m FROM a GROUP BY 1", "floats"),
+    ("SELECT CASE WHEN k > 1 THEN k + 1 ELSE 1 END AS x, median(id) AS m FROM a GROUP BY 1", "it may overflow"),
+    (
+        "SELECT coalesce(s, 'it''s') AS x, median(id) AS m FROM a GROUP BY 1",
+        "a text that may be written in another way",
+    ),
+    ("SELECT coalesce(f, 0) AS x, median(id) AS m FROM a GROUP BY 1", "floats"),
+    ("SELECT CASE WHEN a.k > 1 THEN b.s END AS x, median(a.k) AS m FROM a JOIN b USING (id) GROUP BY 1", "two tables"),
+    (
+        "SELECT CASE WHEN a.k > 1 THEN 'x' ELSE 'y' END AS x, median(b.k) AS m FROM b LEFT JOIN a ON a.id = b.id GROUP BY 1",
         "a side that may be missing",
     ),
     ("SELECT DISTINCT a.id FROM a JOIN b ON a.k % 9 = b.k", "DISTINCT without the key"),
@@ -220,6 +246,13 @@ def test_a_key_may_be_computed(query: str, columns: dict[int, str], output: str)
 @pytest.mark.parametrize(("query", "why"), NOT_A_KEY)
 def test_what_a_query_computes_is_no_key_if(query: str, why: str) -> None:
     assert not any(each.computed for each in classes_of(query).classes), why
+
+
+def test_what_spark_pads_where_it_is_compared_chooses_no_key() -> None:
+    columns = (Column("c", "CHAR(4)"), Column("s", "STRING"), Column("k", "INT"))
+    query = "SELECT CASE WHEN {} = 'x' THEN 'a' ELSE 'b' END AS x, median(k) AS m FROM t GROUP BY 1"
+    found = [analyze_relational(query.format(name), {"t": columns}).classes.of for name in ("s", "c")]
+    assert found == [{0: 0}, {}]
 
 
 @pytest.mark.parametrize(("query", "places", "why"), NOT_COVERED)

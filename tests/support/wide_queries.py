@@ -44,7 +44,7 @@ _CONSTANTS = {
 
 def wide_query(random: Random, tables: Schema, *, spark: bool = False, named: bool = False) -> str:
     """A query whose result has the columns x0, x1, …; of `spark` with what SQLite cannot run, and with some of the queries in
-    FROM `named` in WITH."""
+    FROM `named` in WITH, and keys of more forms."""
     key = random.choice(("k", "k", "k", *_OTHERS)) if spark else "k"
     writer = _Writer(random, tables, key, spark=spark, named=named)
     query = writer.query(random.choice((1, 2, 2, 3, 3)), [key, *writer.some_kinds()])
@@ -197,7 +197,10 @@ class _Writer:
     def key(self, columns: Sequence[_Column]) -> str:
         """A column to compare rows by: most often the key, now and then what is computed from it."""
         chosen = columns[0].sql if self.random.random() < 0.7 else self.item(columns, self.keyed)
-        return f"{chosen} % 3" if self.keyed == "k" and self.random.random() < 0.06 else chosen
+        if self.keyed != "k" or self.random.random() >= (0.2 if self.named else 0.06):
+            return chosen
+        forms = ("{} % 3", "coalesce({}, 0)", "CASE WHEN {} > 1 THEN 1 ELSE 0 END")
+        return (self.random.choice(forms) if self.named else forms[0]).format(chosen)
 
     def item(self, columns: Sequence[_Column], kind: str) -> str:
         """A column of a kind; something else of the kind where there is none."""

@@ -37,6 +37,13 @@ AT_ONCE = [
     *("k % 7", "l % 7", "mod(k, 10)", "k DIV 3", "l div 1000"),
     *(f"CAST({column} AS STRING)" for column in ("at", "n", "d", "k", "l", "c")),
     *("k::bigint", "CAST(d AS TIMESTAMP)", "CAST(n AS TIMESTAMP)", "CAST(date_trunc('month', at) AS DATE)"),
+    *("coalesce(s, 'none')", "coalesce(c, 'none')", "coalesce(l, 0)", "coalesce(lower(s), 'it')"),
+    "CASE WHEN k > 1 AND l < 9.5 THEN 'big' WHEN s = 'a' OR d IS NULL THEN s ELSE 'x' END",
+    *(
+        "CASE k WHEN 0 THEN 1 ELSE 2 END",
+        "CASE WHEN NOT (k IN (0, 7)) THEN l ELSE 0 END",
+        "CASE WHEN k <> 0 THEN c END",
+    ),
     *("year(date(at))", "lower(trim(s))", "hour(at) % 6", "date(date_trunc('week', n))"),
 ]
 """Expressions over one row."""
@@ -125,6 +132,12 @@ COLUMNS = {"a": "id INT, at TIMESTAMP, s STRING", "b": "day DATE, s STRING"}
             "SELECT b.day FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE date(a.at) = b.day)", 1, id="NOT EXISTS"
         ),
         pytest.param("SELECT lower(s) AS s FROM a EXCEPT SELECT s FROM b", 2, id="EXCEPT", marks=pytest.mark.full),
+        pytest.param(
+            "SELECT CASE WHEN s = 'x' THEN 'one' ELSE s END AS x, count(DISTINCT id) AS n FROM a GROUP BY 1",
+            4,
+            id="choices",
+            marks=pytest.mark.full,
+        ),
     ],
 )
 def test_a_view_is_equal_to_its_query(spark: "SparkSession", query: str, rows: int) -> None:
