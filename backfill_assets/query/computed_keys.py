@@ -48,8 +48,8 @@ _FORMAT: Final = re.compile(r"(yyyy|MM|dd|HH|mm|ss|[-/:. T])+")
 """The patterns of times that mean the same wherever they are written."""
 
 
-_ONE_WAY: Final = re.compile(r"[^\\'\x00-\x1f]*")
-"""Texts without anything that is written in another way in SQL."""
+_ESCAPED: Final = "escaped"
+"""The entry in the `meta` of a constant that may be written with a backslash, which sqlglot and Spark read in two ways."""
 
 _DURATION: Final = re.compile(r"(\d{1,6}) (second|minute|hour|day|week)s?", re.IGNORECASE)
 _SECONDS: Final = {"second": 1, "minute": 60, "hour": 3_600, "day": 86_400, "week": 604_800}
@@ -77,7 +77,12 @@ class Hops:
 
 def note_units(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     """Note in a tree which calls may have another unit of time than the query's text has: one is abbreviated there, or is no
-    literal (sqlglot takes the column `month` for the unit of that name)."""
+    literal (sqlglot takes the column `month` for the unit of that name); and which texts may be others to Spark."""
+    strings = [token for token in tokens if token.token_type == TokenType.STRING]
+    escaped = {token.text for token in strings if token.end - token.start - 1 != len(token.text)}
+    for literal in tree.find_all(exp.Literal):
+        if literal.is_string and (literal.name in escaped or "'" in literal.name):
+            literal.meta[_ESCAPED] = True
     abbreviated = any(token.token_type == TokenType.STRING and token.text.upper() in _ABBREVIATED for token in tokens)
     if abbreviated or not all(_has_literal_unit(tokens, at) for at, token in enumerate(tokens)):
         for call in tree.find_all(exp.DateTrunc, exp.TimestampTrunc):
@@ -177,8 +182,7 @@ def _are_of_kind(kind: str, values: Sequence[exp.Expr]) -> bool:
 
 def _is_plain(value: exp.Expr) -> bool:
     """Whether a value is a column, or a constant that is written in one way."""
-    is_constant = isinstance(value, exp.Literal) and (not value.is_string or _ONE_WAY.fullmatch(value.name) is not None)
-    return is_constant or isinstance(value, exp.Column)
+    return isinstance(value, exp.Column) or (isinstance(value, exp.Literal) and _ESCAPED not in value.meta)
 
 
 def _is_chosen(case: exp.Case) -> bool:

@@ -20,10 +20,10 @@ SEVERAL: Final = f"{WITH_SPARK}::test_rows_in_several_windows_of_time_are_found_
 
 COMPUTED: Final = (
     Mutation(
-        name="a text that may be written in another way is a constant like others",
+        name="a text that is written with a backslash is a constant like others",
         file=KEYS,
-        old="(not value.is_string or _ONE_WAY.fullmatch(value.name) is not None)",
-        new="(not value.is_string or _ONE_WAY.search(value.name) is not None)",
+        old="(isinstance(value, exp.Literal) and _ESCAPED not in value.meta)",
+        new="isinstance(value, exp.Literal)",
         tests=(CASES,),
     ),
     Mutation(

@@ -156,8 +156,8 @@ NOT_A_KEY = [
     ("SELECT CASE WHEN k > 1 THEN f ELSE 1 END AS x, median(id) AS m FROM a GROUP BY 1", "floats"),
     ("SELECT CASE WHEN k > 1 THEN k + 1 ELSE 1 END AS x, median(id) AS m FROM a GROUP BY 1", "it may overflow"),
     (
-        "SELECT coalesce(s, 'it''s') AS x, median(id) AS m FROM a GROUP BY 1",
-        "a text that may be written in another way",
+        "SELECT coalesce(s, 'it\\tis') AS x, median(id) AS m FROM a GROUP BY 1",
+        "a text that is written with a backslash",
     ),
     ("SELECT coalesce(f, 0) AS x, median(id) AS m FROM a GROUP BY 1", "floats"),
     ("SELECT CASE WHEN a.k > 1 THEN b.s END AS x, median(a.k) AS m FROM a JOIN b USING (id) GROUP BY 1", "two tables"),
