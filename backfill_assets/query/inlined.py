@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.errors import QueryError
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.spelling import backquoted
 
@@ -17,6 +18,8 @@ __all__ = ["inlined"]
 
 _MOST: Final = 16
 """A text that gets so many times as long is left as it is: names that are read several times by such that are, too."""
+_MOST_NAMES: Final = 64
+"""So is one with more names: it is read once for each of them."""
 
 
 class _Definition(NamedTuple):
@@ -40,11 +43,18 @@ def inlined(query: str) -> str:
     """
     text = query
     while "with" in text.lower():
-        tokens = tokenize(text)
-        root = parse(text, tokens)
+        try:
+            tokens = tokenize(text)
+            root = parse(text, tokens)
+        except QueryError:
+            if text == query:
+                raise
+            return query  # an alias without AS may be a word of SQL after a bracket
         clauses = list(root.find_all(exp.With))
         if not clauses:
             return text
+        if sum(len(each.expressions) for each in clauses) > _MOST_NAMES:
+            return query
         # The innermost first, so that no name in it can hide one that is moved there.
         clause = next(each for each in clauses if sum(1 for _ in _query_of(each).find_all(exp.With)) == 1)
         less = None if clause.args.get("recursive") else _without_last(text, tokens, clause)

@@ -14,7 +14,15 @@ from backfill_assets.query.conditions import conjuncts
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.partition import has_aggregates, is_grouped, output_names, subqueries_of
-from backfill_assets.query.resolved import joins_of, resolved, sources_of, spelled_alias, spelled_node, unwrapped
+from backfill_assets.query.resolved import (
+    joins_of,
+    resolved,
+    sources_of,
+    spelled_alias,
+    spelled_node,
+    unwrapped,
+)
+from backfill_assets.query.text_checks import gives_several
 
 __all__ = ["made_inner", "read_trees"]
 
@@ -26,6 +34,8 @@ _OF_VALUES: Final = (exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren, exp.Cast)
 """What is null where one of its values is."""
 _TOGETHER: Final = ("limit", "offset", "qualify", "kind", "by_name")
 """Clauses for which a row that is dropped afterwards matters to others."""
+_NUMBER: Final = "join"
+"""The entry in the `meta` of a join that says which of the text's joins it is."""
 _SETS: Final = ("rollup", "cube", "grouping_sets", "totals")
 
 
@@ -33,41 +43,53 @@ def read_trees(
     root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]
 ) -> tuple[exp.Expr, exp.Expr | None]:
     """A query and its tree for analysis (`resolved`), both with inner joins for outer ones where these give the same."""
+    for number, join in enumerate(root.find_all(exp.Join)):
+        join.meta[_NUMBER] = number
     tree = resolved(root, found, tables)
-    places = frozenset[int]() if tree is None else made_inner(tree)
-    if not places:
+    numbers = frozenset[int]() if tree is None else made_inner(tree)
+    if not numbers:
         return root, tree
     same = root.copy()
     for join in same.find_all(exp.Join):
-        if _place(join) in places:
-            join.set("side", None)
-            join.set("kind", None)
+        if join.meta[_NUMBER] in numbers:
+            _make_inner(join)
     return same, tree
 
 
 def made_inner(tree: exp.Expr) -> frozenset[int]:
-    """Make outer joins of a tree inner ones where that gives the same; returns where their right sides are in the text."""
+    """Make outer joins of a tree inner ones where that gives the same; returns the numbers of those that are in all copies of
+    what a name of WITH stands for."""
     changed: set[int] = set()
     _query(tree, frozenset(), changed)
-    return frozenset(changed)
+    outer = {each.meta.get(_NUMBER) for each in tree.find_all(exp.Join) if each.side}
+    return frozenset(changed - outer)
 
 
-def _place(join: exp.Join) -> int:
-    """Where the first table of the right side of a join is in the text; -1 if there is none."""
-    parts = (table.parts[0] for table in join.this.find_all(exp.Table) if isinstance(table.this, exp.Identifier))
-    return min((int(each.meta.get("start", -1)) for each in parts), default=-1)
+def _make_inner(join: exp.Join) -> None:
+    join.set("side", None)
+    join.set("kind", None)
 
 
 def _query(query: exp.Expr, needed: frozenset[int], changed: set[int]) -> None:
     """Look at a query of whose rows only those matter that have no null in the outputs at these positions."""
     inner = unwrapped(query)
     together = any(inner.args.get(name) for name in _TOGETHER)
-    needed = frozenset() if together else needed
+    needed = frozenset() if together or not _is_listed(inner) else needed
     if isinstance(inner, exp.SetOperation):
         _query(inner.left, needed, changed)
         _query(inner.right, needed, changed)
     elif isinstance(inner, exp.Select):
         _select(inner, needed, changed)
+
+
+def _is_listed(query: exp.Expr) -> bool:
+    """Whether each expression of the SELECT lists of a query gives one column."""
+    inner = unwrapped(query)
+    if isinstance(inner, exp.SetOperation):
+        return _is_listed(inner.left) and _is_listed(inner.right)
+    return isinstance(inner, exp.Select) and not any(
+        each.is_star or isinstance(each, exp.Aliases) or gives_several(each.unalias()) for each in inner.expressions
+    )
 
 
 def _select(select: exp.Select, needed: frozenset[int], changed: set[int]) -> None:
@@ -77,10 +99,9 @@ def _select(select: exp.Select, needed: frozenset[int], changed: set[int]) -> No
         left, right = sources[:number], sources[number : number + 1]
         side = (join.side or "").upper()
         lost = {"LEFT": right, "RIGHT": left}.get(side, [])
-        if _of(wanted, lost) and (join.kind or "").upper() in {"", "OUTER"} and _place(join) >= 0:
-            changed.add(_place(join))
-            join.set("side", None)
-            join.set("kind", None)
+        if _of(wanted, lost) and (join.kind or "").upper() in {"", "OUTER"} and _NUMBER in join.meta:
+            changed.add(join.meta[_NUMBER])
+            _make_inner(join)
         to_left, to_right = _below(join, wanted)
         _source(right[0], _of(to_right, right), changed)
         wanted = _of(to_left, left)

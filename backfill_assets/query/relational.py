@@ -256,6 +256,7 @@ def _analyzed(
     check_used(upstreams, tables)
     check_deterministic(root, tokens, tables)
     visible = {name: visible[name] for name in upstreams}
+    as_it_is = root
     root, tree = read_trees(root, found, visible)
     bare = RelationalQuery(
         text=spelled_text(query, tokens, root),
@@ -273,7 +274,7 @@ def _analyzed(
     )
     if tree is None:
         return bare
-    known = replace(bare, parameters=parameters(query, tokens, root, tree, found), origins=origins(tree))
+    known = replace(bare, parameters=parameters(query, tokens, as_it_is, tree, found), origins=origins(tree))
     return _with_rules(known, (query, tokens, root), tree, found, kept=kept)
 
 

@@ -41,7 +41,7 @@ _WINDOWS: Final = ("window", "session_window")
 
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
-    if renames_columns(root):
+    if renames_columns(root) or any(map(_merges_after_loss, root.find_all(exp.Select))):
         return None
     tree = root.copy()
     numbers = {each.start: number for number, each in enumerate(found)}
@@ -65,6 +65,14 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
         _inline(clause)
     _rename(tree, [], count())
     return tree
+
+
+def _merges_after_loss(select: exp.Select) -> bool:
+    """Whether several joins make one column of those that have one name (USING, NATURAL), beside one that may lose its left
+    side: sqlglot takes the column of a table that may be missing then."""
+    joins = joins_of(select)
+    lost = any((each.side or "").upper() in {"RIGHT", "FULL"} for each in joins)
+    return lost and sum(bool(each.args.get("using") or each.method) for each in joins) > 1
 
 
 def renames_columns(root: exp.Expr) -> bool:

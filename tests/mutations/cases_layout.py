@@ -205,8 +205,8 @@ LAYOUT = [
     Mutation(
         name="other names of columns are taken for those of the table",
         file="backfill_assets/query/resolved.py",
-        old="    if renames_columns(root):",
-        new="    if renames_columns(root) is None:",
+        old="    if renames_columns(root) or any(",
+        new="    if any(",
         tests=(RENAMED,),
     ),
     Mutation(

@@ -94,8 +94,8 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="an outer join is an inner one below a LIMIT",
         file=INNER,
-        old="    needed = frozenset() if together else needed",
-        new="    needed = needed if needed else frozenset()",
+        old="if together or not _is_listed(inner) else needed",
+        new="if not _is_listed(inner) else needed",
         tests=(JOINS,),
     ),
     Mutation(
@@ -117,6 +117,27 @@ RELATIONAL: tuple[Mutation, ...] = (
         file=INNER,
         old='(isinstance(inner, exp.In) and not inner.args.get("query"))',
         new="isinstance(inner, exp.In)",
+        tests=(JOINS,),
+    ),
+    Mutation(
+        name="a column of one name is that of a table that may be missing",
+        file="backfill_assets/query/resolved.py",
+        old="any(map(_merges_after_loss, root.find_all(exp.Select)))",
+        new="not root",
+        tests=("tests/query/test_using_chains.py",),
+    ),
+    Mutation(
+        name="the places of columns are those of expressions that give several",
+        file=INNER,
+        old="if together or not _is_listed(inner) else needed",
+        new="if together else needed",
+        tests=(JOINS,),
+    ),
+    Mutation(
+        name="a subquery for one value is looked for in a text with other joins",
+        file="backfill_assets/query/relational.py",
+        old="parameters=parameters(query, tokens, as_it_is, tree, found)",
+        new="parameters=parameters(query, tokens, root, tree, found)",
         tests=(JOINS,),
     ),
     Mutation(

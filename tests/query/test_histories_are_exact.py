@@ -95,13 +95,13 @@ def test_a_view_that_follows_one_change_after_the_other_is_what_its_query_gives(
         elif not runs(query):
             seen.note("queries", "that SQLite refuses")
         else:
-            _follow(query, sets, random, seen, seed)
+            follow(query, sets, random, seen, seed)
     seen.show(record_property)
     assert seen.counts["queries"]["that SQLite refuses"] * 20 < len(seen.seeds), str(seen)
     seen.assert_all({"operators followed": OPERATORS, "rules": RULES, "changes": CHANGES, "results": ["other rows"]})
 
 
-def _follow(query: RelationalQuery, sets: list[tuple[str, ...]], random: Random, seen: Exercised, seed: int) -> None:
+def follow(query: RelationalQuery, sets: list[tuple[str, ...]], random: Random, seen: Exercised, seed: int) -> None:
     """Keep a view through some changes, and compare it after each."""
     nulls = random.random() < 0.7
     now = first_rows(random, WIDTHS, nulls=nulls)

@@ -24,6 +24,8 @@ from tests.support.wide_queries import wide_query
 
 TABLES = {name: parse_schema("id BIGINT, k BIGINT, x INT, flag BOOLEAN") for name in "abc"}
 LEFT = "SELECT a.id FROM a LEFT JOIN b ON a.k = b.k"
+LEFT_OF_THREE = "SELECT a.id, b.x, a.x FROM a LEFT JOIN b ON a.k = b.k"
+LEFT_OF_ITS_OWN = "SELECT posexplode(array(a.x)), b.x FROM a LEFT JOIN b ON a.k = b.k"
 GROUPS = "SELECT b.id, count(*) AS n FROM a LEFT JOIN b ON a.k = b.k GROUP BY"
 INNER = [
     f"{LEFT} WHERE b.x > 1",
@@ -66,6 +68,10 @@ OUTER = [
     "SELECT s.y FROM (SELECT b.x AS y FROM a LEFT JOIN b ON a.k = b.k ORDER BY b.x LIMIT 3) AS s WHERE s.y = 1",
     "SELECT s.y FROM (SELECT b.x AS y, rank() OVER (ORDER BY b.x) AS r FROM a LEFT JOIN b ON a.k = b.k) AS s WHERE s.y = 1",
     "SELECT s.n FROM (SELECT count(*) AS n FROM a LEFT JOIN b ON a.k = b.k) AS s WHERE s.n = 1",
+    "SELECT b.id FROM a RIGHT JOIN b USING (k) WHERE k = 1",
+    f"SELECT s.y FROM (SELECT posexplode(array(9)), x AS y FROM c UNION ALL {LEFT_OF_THREE}) AS s WHERE s.y = 1",
+    f"SELECT s.y FROM (SELECT stack(1, 2, 3) AS (p, q), x AS y FROM c UNION ALL {LEFT_OF_THREE}) AS s WHERE s.y = 1",
+    f"SELECT s.y FROM (SELECT id, x AS y, k FROM c UNION ALL {LEFT_OF_ITS_OWN}) AS s WHERE s.y = 1",
     "SELECT s.m FROM (SELECT max(b.x) AS m FROM a LEFT JOIN b ON a.k = b.k GROUP BY a.id) AS s WHERE s.m = 1",
 ]
 
@@ -100,6 +106,21 @@ def test_what_is_dropped_further_out_makes_changes_of_both_sides_followed() -> N
     found = analyze_relational(query, TABLES)
     assert {name: found.steps([name]).rule for name in "abc"} == dict.fromkeys("abc", "restricted")
     assert analyze_relational(f"{LEFT} WHERE b.x > 1", {name: TABLES[name] for name in "ab"}).linearity.linear == {0, 1}
+
+
+def test_the_join_of_the_text_is_told_by_more_than_its_first_table() -> None:
+    inner = "SELECT max(c.x) FROM range(3) AS r LEFT JOIN c ON c.k = r.id WHERE c.x > 1"
+    found = analyze_relational(
+        f"SELECT a.id, s.m FROM a LEFT JOIN (SELECT k, ({inner}) AS m FROM b) AS s USING (k)", TABLES
+    )
+    assert found.linearity.linear == {0}
+    assert found.steps(["b"]).rule != "linear"
+
+
+def test_a_subquery_for_one_value_is_found_with_its_text() -> None:
+    inner = "SELECT max(b.x) FROM b LEFT JOIN c ON b.k = c.k WHERE c.x > 1"
+    found = analyze_relational(f"SELECT a.id FROM a WHERE a.x > ({inner})", TABLES)
+    assert len(found.parameters) == 1
 
 
 def test_results_are_the_same_in_another_engine(record_property: Callable[[str, object], None]) -> None:
