@@ -56,7 +56,7 @@ def go_on(root: str) -> list[object]:
     lake, killed, threads = world(root), [], []
 
     def start_again() -> None:
-        up(Path(root), spark=True, needs=NEEDS)
+        up(Path(root), kafka=False, needs=NEEDS)
 
     def kill_and_start() -> None:
         kill(root)
@@ -137,44 +137,34 @@ def hang_and_interrupt(root: str) -> list[object]:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Path:
-    up(tmp_path, spark=True, needs=NEEDS)
-    return tmp_path
+def server(tmp_path: Path) -> Iterator[Path]:
+    up(tmp_path, kafka=False, needs=NEEDS)
+    yield tmp_path
+    kill(str(tmp_path))  # one that hangs ends in no other way
+    down(tmp_path)
 
 
 def test_a_run_goes_on_when_its_server_was_killed_and_started_again(server: Path) -> None:
-    try:
-        epoch, live, rows, checks = over_connect("", go_on, server)
-    finally:
-        down(server)
+    epoch, live, rows, checks = over_connect("", go_on, server)
     assert (epoch, live) == (4, True)
     assert rows == [[at, at % 7 * 2] for at in range(4 * ROWS)]
     assert checks == [True] * len(CHECKS)
 
 
 def test_a_run_ends_in_time_when_its_server_stays_dead(server: Path) -> None:
-    try:
-        code, seconds, epoch = over_connect("", stay_dead, server)
-    finally:
-        down(server)
+    code, seconds, epoch = over_connect("", stay_dead, server)
     assert (code, epoch) == ("SPARK_LOST", 1)
     assert seconds < IN_TIME
 
 
 def test_a_run_ends_in_time_when_its_server_hangs(server: Path) -> None:
-    try:
-        code, message, seconds, epoch = over_connect("", hang, server)
-    finally:
-        kill(str(server))
+    code, message, seconds, epoch = over_connect("", hang, server)
     assert (code, epoch) == ("SPARK_LOST", 1)
     assert "UNAVAILABLE: " in message
     assert seconds < HANGS_IN_TIME
 
 
 def test_an_interrupt_ends_a_run_whose_server_hangs(server: Path) -> None:
-    try:
-        seconds, epoch = over_connect("", hang_and_interrupt, server)
-    finally:
-        kill(str(server))
+    seconds, epoch = over_connect("", hang_and_interrupt, server)
     assert epoch <= 1
     assert seconds < CANCEL_SECONDS + 10
