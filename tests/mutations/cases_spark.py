@@ -12,6 +12,7 @@ TABLE_ROWS = "backfill_assets/adapters/compute/table_rows.py"
 KEY_RANGES = "backfill_assets/adapters/compute/key_ranges.py"
 UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
 BROADCASTS = "tests/e2e/tables/test_broadcasts.py"
+VERSION_ROWS = "tests/e2e/tables/test_version_rows.py"
 GROUPS = "backfill_assets/adapters/sql/apply_aggregate.py"
 COPIES = (
     "tests/e2e/tables/test_snapshot_keys.py::"
@@ -106,7 +107,7 @@ SPARK: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/plain_tables.py",
         old="return not has_vectors(table) and is_plain(",
         new="return is_plain(",
-        tests=("tests/e2e/tables/test_version_rows.py::test_what_files_alone_do_not_tell_is_left_to_delta",),
+        tests=(f"{VERSION_ROWS}::test_what_files_alone_do_not_tell_is_left_to_delta[deletion vectors]",),
     ),
     Mutation(
         name="files that were removed are still a part of a version",
