@@ -34,6 +34,7 @@ from backfill_assets.query.grouping import FUNCTIONS, Call, GroupedText, Selecte
 from backfill_assets.query.parsing import Part, parse, parse_parts, tokenize
 from backfill_assets.query.record_columns import ERROR
 from backfill_assets.query.refusals import refusal
+from backfill_assets.query.resolved import has_grouping_sets
 from backfill_assets.query.spelling import backquoted, canonical_text, sliced
 
 __all__ = ["CLAUSES", "AggregateQuery", "Call", "analyze_aggregate", "check_forms", "check_groups", "is_aggregate"]
@@ -199,8 +200,7 @@ def _check_grouping(select: exp.Select) -> None:
         raise refusal("NO_GROUP_BY", "the query aggregates all rows into one: it has no GROUP BY")
     if group.args.get("all"):
         raise refusal("UNSUPPORTED", "the query has GROUP BY ALL", hint="name the group expressions one by one")
-    sets = [exp.Rollup, exp.Cube, exp.GroupingSets]
-    if any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "totals")) or group.find(*sets):
+    if has_grouping_sets(group):
         raise refusal("GROUPING_SETS", "the query has GROUPING SETS, ROLLUP or CUBE")
 
 

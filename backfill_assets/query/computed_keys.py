@@ -14,7 +14,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.query.kinds import TIMES, kind_of
 from backfill_assets.query.resolved import alias_of, sources_of, spelled_node, unwrapped
 
-__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "Hops", "hops_of", "is_computed", "may_be_key", "note_units"]
+__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "Hops", "hops_of", "is_computed", "may_be_key", "note_constants"]
 
 _TEXT: Final = frozenset({"STRING"})
 _WHOLE: Final = frozenset({"INTEGER"})
@@ -75,7 +75,7 @@ class Hops:
         return f"transform(sequence(0, {self.count - 1}), n -> timestamp_micros({first} + n * {self.each}L))"
 
 
-def note_units(tree: exp.Expr, tokens: Sequence[Token]) -> None:
+def note_constants(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     """Note in a tree which calls may have another unit of time than the query's text has: one is abbreviated there, or is no
     literal (sqlglot takes the column `month` for the unit of that name); and which texts may be others to Spark."""
     strings = [token for token in tokens if token.token_type == TokenType.STRING]

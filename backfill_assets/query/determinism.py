@@ -79,8 +79,8 @@ def check_deterministic(
     for word in called_words(
         root, {name.lower(): [each.name.lower() for each in some] for name, some in tables.items()}
     ):
-        written = next((each for each in tokens if each.text.lower() == word), root)
-        raise refused_word(word, place(written), hint=f"if a column is meant, name its table: t.{word}")
+        at = next((each for each in tokens if each.text.lower() == word), root)
+        raise refused_word(word, place(at), hint=f"if a column is meant, name its table: t.{word}")
     no_time = _is_one_of(_timeless(root, tables), root)
     for node in root.find_all(*CLOCK_NODES):
         if reads_clock(node, no_time):

@@ -13,6 +13,7 @@ from backfill_assets.errors import QueryError
 from backfill_assets.query.parsing import items_of, parse, tokenize
 from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import refusal
+from backfill_assets.query.resolved import has_grouping_sets
 
 __all__ = ["order_of_groups"]
 
@@ -23,7 +24,6 @@ _AFTER_GROUPS: Final = frozenset({
     *(TokenType.HAVING, TokenType.QUALIFY, TokenType.WINDOW, TokenType.LIMIT, TokenType.OFFSET),
     *(TokenType.ORDER_BY, TokenType.SORT_BY, TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY),
 })
-_SETS: Final = ("rollup", "cube", "grouping_sets", "totals")
 
 
 def order_of_groups(query: str, tokens: Sequence[Token], at: int, columns: Collection[str] | None = None) -> str:
@@ -52,7 +52,7 @@ def order_of_groups(query: str, tokens: Sequence[Token], at: int, columns: Colle
     group = select.args["group"]
     if group.args.get("all"):
         raise _unknown("GROUP BY ALL does not say which columns they have", "name the columns in GROUP BY")
-    if any(group.args.get(name) for name in _SETS) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+    if has_grouping_sets(group):
         raise _unknown(
             "those of different grouping sets may have the same columns",
             "number the rows of a subquery: SELECT …, row_number() OVER (…) AS n FROM (SELECT … GROUP BY ROLLUP (…))",

@@ -13,6 +13,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.errors import QueryError
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.spelling import backquoted
+from backfill_assets.query.window_orders import inside_brackets
 
 __all__ = ["inlined"]
 
@@ -76,9 +77,8 @@ def _without_last(text: str, tokens: Sequence[Token], clause: exp.With) -> str |
     """
     cte = clause.expressions[-1]
     definition = _definition(text, tokens, cte)
-    places = [
-        table for table in _query_of(clause).find_all(exp.Table) if _names(table, cte) and not _is_within(table, clause)
-    ]
+    named = (table for table in _query_of(clause).find_all(exp.Table) if _names(table, cte))
+    places = [table for table in named if table.find_ancestor(exp.With) is not clause]
     is_query = isinstance(cte.this, exp.Select | exp.SetOperation)
     if definition is None or not places or not is_query or not all(map(_is_located, places)):
         return None
@@ -102,16 +102,6 @@ def _names(table: exp.Table, cte: exp.CTE) -> bool:
     return is_name and table.name.lower() == cte.alias.lower()
 
 
-def _is_within(node: exp.Expr, around: exp.Expr) -> bool:
-    return any(each is around for each in _parents(node))
-
-
-def _parents(node: exp.Expr) -> Iterator[exp.Expr]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
-
-
 def _definition(text: str, tokens: Sequence[Token], cte: exp.CTE) -> _Definition | None:
     """A definition as it is written: `name AS (…)`, `name (columns) AS (…)`, each also without AS."""
     named = cte.args["alias"].this.meta.get("start", -1)
@@ -120,22 +110,12 @@ def _definition(text: str, tokens: Sequence[Token], cte: exp.CTE) -> _Definition
         return None
     at, columns = first + 1, ""
     if cte.args["alias"].columns:
-        end = _closing(tokens, at)
+        end = at + 1 + len(list(inside_brackets(tokens, at)))
         columns = text[tokens[at].start : tokens[end].end + 1]
         at = end + 1
     at += tokens[at].token_type == TokenType.ALIAS
-    last = _closing(tokens, at)
+    last = at + 1 + len(list(inside_brackets(tokens, at)))
     return _Definition(first, last, text[tokens[at].end + 1 : tokens[last].start], columns)
-
-
-def _closing(tokens: Sequence[Token], opening: int) -> int:
-    """The partner of a bracket."""
-    depth = 0
-    for at in range(opening, len(tokens)):
-        depth += (tokens[at].token_type == TokenType.L_PAREN) - (tokens[at].token_type == TokenType.R_PAREN)
-        if not depth:
-            return at
-    raise AssertionError("sqlglot has read it")
 
 
 def _put(table: exp.Table, definition: _Definition) -> Iterator[tuple[int, int, str]]:

@@ -15,6 +15,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.partition import has_aggregates, is_grouped, output_names, subqueries_of
 from backfill_assets.query.resolved import (
+    has_grouping_sets,
     joins_of,
     resolved,
     sources_of,
@@ -24,7 +25,7 @@ from backfill_assets.query.resolved import (
 )
 from backfill_assets.query.text_checks import gives_several
 
-__all__ = ["made_inner", "read_trees"]
+__all__ = ["read_trees"]
 
 _STRICT: Final = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.Like, exp.ILike, exp.RegexpLike)
 """Conditions that are not true, and whose opposite is not, where what they compare first is null."""
@@ -36,7 +37,6 @@ _TOGETHER: Final = ("limit", "offset", "qualify", "kind", "by_name")
 """Clauses for which a row that is dropped afterwards matters to others."""
 _NUMBER: Final = "join"
 """The entry in the `meta` of a join that says which of the text's joins it is."""
-_SETS: Final = ("rollup", "cube", "grouping_sets", "totals")
 
 
 def read_trees(
@@ -46,7 +46,7 @@ def read_trees(
     for number, join in enumerate(root.find_all(exp.Join)):
         join.meta[_NUMBER] = number
     tree = resolved(root, found, tables)
-    numbers = frozenset[int]() if tree is None else made_inner(tree)
+    numbers = frozenset[int]() if tree is None else _made_inner(tree)
     if not numbers:
         return root, tree
     same = root.copy()
@@ -56,7 +56,7 @@ def read_trees(
     return same, tree
 
 
-def made_inner(tree: exp.Expr) -> frozenset[int]:
+def _made_inner(tree: exp.Expr) -> frozenset[int]:
     """Make outer joins of a tree inner ones where that gives the same; returns the numbers of those that are in all copies of
     what a name of WITH stands for."""
     changed: set[int] = set()
@@ -96,17 +96,16 @@ def _select(select: exp.Select, needed: frozenset[int], changed: set[int]) -> No
     sources = sources_of(select)
     wanted = frozenset((*_of_outputs(select, needed), *_of_conditions(select.args.get("where"))))
     for number, join in reversed(list(enumerate(joins_of(select), 1))):
-        left, right = sources[:number], sources[number : number + 1]
-        side = (join.side or "").upper()
-        lost = {"LEFT": right, "RIGHT": left}.get(side, [])
+        left, right = sources[:number], [sources[number]]
+        lost = {"LEFT": right, "RIGHT": left}.get((join.side or "").upper(), [])
         if _of(wanted, lost) and (join.kind or "").upper() in {"", "OUTER"} and _NUMBER in join.meta:
             changed.add(join.meta[_NUMBER])
             _make_inner(join)
         to_left, to_right = _below(join, wanted)
-        _source(right[0], _of(to_right, right), changed)
+        _source(sources[number], _of(to_right, right), changed)
         wanted = _of(to_left, left)
-    for source in sources[:1]:
-        _source(source, wanted, changed)
+    if sources:
+        _source(sources[0], wanted, changed)
     for inner in subqueries_of(select):
         _query(inner, frozenset(), changed)
 
@@ -146,9 +145,8 @@ def _of_outputs(select: exp.Select, needed: frozenset[int]) -> Iterator[str]:
         return
     group = select.args.get("group") or exp.Group()
     keys = {spelled_node(each) for each in group.expressions}
-    sets = any(group.args.get(name) for name in _SETS) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets)
-    for at in needed:
-        item = items[at].unalias() if at < len(items) else exp.Null()
+    sets = has_grouping_sets(group)
+    for item in (items[at].unalias() for at in needed if at < len(items)):
         is_key = not sets and (spelled_node(item) in keys or (group.args.get("all") and not has_aggregates(item)))
         if is_key or not is_grouped(select):
             yield from _values(item)

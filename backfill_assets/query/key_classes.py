@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
-from backfill_assets.query.computed_keys import ComputedKeys, Hops, note_units
+from backfill_assets.query.computed_keys import ComputedKeys, Hops, note_constants
 from backfill_assets.query.covers import covers
 from backfill_assets.query.kinds import are_typed, kind_of, kind_of_type
 from backfill_assets.query.partition import (
@@ -179,7 +179,7 @@ def key_classes(
         return NO_CLASSES
     for place, table in enumerate(places):
         table.meta[PLACE] = place
-    note_units(tree, tokens)
+    note_constants(tree, tokens)
     return _chosen(list(_options(tree, types, carried=carried)))
 
 

@@ -137,7 +137,7 @@ def tokenize(query: str) -> list[Token]:
     Errors: `QueryError`.
     """
     try:
-        tokens = Spark.Tokenizer().tokenize(query)
+        tokens = Spark().tokenize(query)
     except SqlglotError as error:
         if isinstance(error.__cause__, IndexError):
             raise refusal("SYNTAX", "the query ends within a comment or a hint", hint="close it with */") from None

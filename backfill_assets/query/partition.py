@@ -17,7 +17,16 @@ from backfill_assets.query.conditions import closed, conjuncts, either_way, equa
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.grouping import aggregates_in
 from backfill_assets.query.kinds import kind_of, kinds_given
-from backfill_assets.query.resolved import joins_of, sources_of, spelled_alias, spelled_node, unwrapped
+from backfill_assets.query.resolved import (
+    has_grouping_sets,
+    joins_of,
+    may_lose_left,
+    merges,
+    sources_of,
+    spelled_alias,
+    spelled_node,
+    unwrapped,
+)
 
 __all__ = [
     "PLACE",
@@ -231,7 +240,7 @@ class _Check:
         sources = sources_of(select)
         if not sources:
             return _ALL_ROWS
-        where = [] if _may_lose_left(select) else self._equal(select.args.get("where"))
+        where = [] if may_lose_left(select) else self._equal(select.args.get("where"))
         rows = self._source(sources[0])
         for number, join in enumerate(joins_of(select), 1):
             rows = self._join(rows, self._source(sources[number]), join, (sources[:number], where))
@@ -247,7 +256,7 @@ class _Check:
         on = self._equal(join.args.get("on"))
         keeps_left = side == "LEFT" or kind in {"SEMI", "ANTI"}
         known = is_inner or (keeps_left and kind in {"", "OUTER", "SEMI", "ANTI"}) or side in {"RIGHT", "FULL"}
-        if join.args.get("using") or join.args.get("method") or not known:
+        if merges(join) or not known:
             self.refuse(*before, join)
         here = closed(left.carriers, where) if left.covered else frozenset()
         links = [
@@ -312,8 +321,7 @@ class _Check:
         if not is_grouped(select):
             return carriers
         group = select.args.get("group") or exp.Group()
-        sets = any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "totals"))
-        if sets or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        if has_grouping_sets(group):
             self.refuse(select)
         by_all = [each.unalias() for each in select.expressions if not has_aggregates(each)]
         keys = by_all if group.args.get("all") else group.expressions
@@ -327,11 +335,6 @@ class _Check:
             for window in part.find_all(exp.Window) if isinstance(part, exp.Expr) else ():
                 if not self.computed.kept(carriers, window.args.get("partition_by") or []):
                     self.refuse(select)
-
-
-def _may_lose_left(select: exp.Select) -> bool:
-    """Whether a join gives rows without those on its left, so that what WHERE compares need not have been in them."""
-    return any((join.side or "").upper() in {"RIGHT", "FULL"} for join in joins_of(select))
 
 
 def _arguments(window: exp.Window) -> Iterator[exp.Expr]:

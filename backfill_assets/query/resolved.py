@@ -19,7 +19,10 @@ from backfill_assets.query.row_columns import name_subqueries
 __all__ = [
     "OCCURRENCE",
     "alias_of",
+    "has_grouping_sets",
     "joins_of",
+    "may_lose_left",
+    "merges",
     "renames_columns",
     "resolved",
     "sources_of",
@@ -68,11 +71,25 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
 
 
 def _merges_after_loss(select: exp.Select) -> bool:
-    """Whether several joins make one column of those that have one name (USING, NATURAL), beside one that may lose its left
-    side: sqlglot takes the column of a table that may be missing then."""
-    joins = joins_of(select)
-    lost = any((each.side or "").upper() in {"RIGHT", "FULL"} for each in joins)
-    return lost and sum(bool(each.args.get("using") or each.method) for each in joins) > 1
+    """Whether several joins make one column of those that have one name, beside one that may lose its left side: sqlglot
+    takes the column of a table that may be missing then."""
+    return may_lose_left(select) and sum(map(merges, joins_of(select))) > 1
+
+
+def merges(join: exp.Join) -> bool:
+    """Whether a join makes one column of two that have one name: by USING, or NATURAL."""
+    return bool(join.args.get("using") or join.method)
+
+
+def may_lose_left(select: exp.Select) -> bool:
+    """Whether a join gives rows without those on its left, so that what WHERE compares need not have been in them."""
+    return any((join.side or "").upper() in {"RIGHT", "FULL"} for join in joins_of(select))
+
+
+def has_grouping_sets(group: exp.Group) -> bool:
+    """Whether GROUP BY makes groups of several sets of expressions, in which others are null."""
+    several = any(group.args.get(name) for name in ("rollup", "cube", "grouping_sets", "totals"))
+    return several or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
 
 
 def renames_columns(root: exp.Expr) -> bool:

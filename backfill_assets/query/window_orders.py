@@ -13,7 +13,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.query.group_order import order_of_groups
 from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import not_total, place
-from backfill_assets.query.resolved import joins_of
+from backfill_assets.query.resolved import joins_of, merges
 from backfill_assets.query.row_columns import RowColumns
 from backfill_assets.query.used_columns import used_columns
 
@@ -216,7 +216,7 @@ def _columns(
 
 def _merges(select: exp.Select) -> bool:
     """Whether `*` has one column for two by which tables are joined, whose values may differ: 1 and '01' are equal."""
-    return any(join.args.get("using") or join.method.upper() == "NATURAL" for join in joins_of(select))
+    return any(map(merges, joins_of(select)))
 
 
 def _without(tokens: Sequence[Token], ends: Sequence[int]) -> list[Token]:

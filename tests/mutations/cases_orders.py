@@ -25,7 +25,7 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="groups of different grouping sets are taken to differ in their columns",
         file=GROUPS,
-        old="    if any(group.args.get(name) for name in _SETS) or group.find(exp.Rollup, exp.Cube, exp.GroupingSets):",
+        old="    if has_grouping_sets(group):",
         new="    if not group:",
         tests=(ORDER,),
     ),
@@ -144,7 +144,7 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="a refusal names a place in the text in one spelling",
         file="backfill_assets/app/wiring/view_query.py",
-        old="            found = self._as_written(error, columns, instant)",
+        old="            found = self._as_written(error, read)",
         new="            found = error",
         tests=("tests/app/test_wiring.py",),
     ),
@@ -154,6 +154,13 @@ ORDERS: tuple[Mutation, ...] = (
         old="    return words[found[0]].start if len(found) == 1 else None",
         new="    return words[found[0]].start if found else None",
         tests=("tests/query/test_fragments.py",),
+    ),
+    Mutation(
+        name="a backslash in a text is read in another way than by Spark",
+        file="backfill_assets/query/parsing.py",
+        old="tokens = Spark().tokenize(query)",
+        new="tokens = Spark.Tokenizer().tokenize(query)",
+        tests=("tests/query/test_clock_texts.py",),
     ),
     Mutation(
         name="a text that becomes a time by a pattern is taken for the clock's",

@@ -20,6 +20,7 @@ OF_THE_CLOCK = [
     "SELECT id, to_char('12:30', 'HH') AS c FROM t WHERE to_char(at, 'HH:mm') > '12:30'",
     "SELECT id, dayname('today') AS c FROM t",
     "SELECT id FROM t WHERE at > '12:30'",
+    "SELECT id FROM t WHERE at > '\\tnow'",
     "SELECT id FROM t WHERE at BETWEEN '12:30' AND '2024-01-01'",
     "SELECT id FROM t WHERE at IN (('T1:2'), '2024-01-01')",
     "SELECT id FROM t WHERE '9:05' <= at",

@@ -102,13 +102,13 @@ def view_difference(
         found = found.drop(ROW_HASH, COPY)
     first = [name for name in query.key_columns if name in found.columns] or found.columns[:1]
     rounded = not isinstance(query, RowwiseQuery)
-    if isinstance(query, RelationalQuery) and (query.grouped is not None or query.written is not None):
+    if isinstance(query, RelationalQuery) and (query.grouped is not None or (query.written is not None and not chunks)):
         from backfill_assets.adapters.sql.apply_relational import own_rows
 
         written = own_rows(query, inputs, chunks)
         visible = [name for name in first if name in written.columns] or written.columns[:1]
         different = compared(found.select(*map(quoted, written.columns)), written, first=visible, rounded=rounded)
-        if different.missing or different.unexpected:
+        if different.missing or different.unexpected or {*found.columns} == {*written.columns}:
             return different
     return compared(found, batch(query, inputs, chunks), first=first, rounded=rounded)
 

@@ -1,8 +1,8 @@
 """The query of a view over Delta tables, with the columns of the tables."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.app.wiring.table import Catalog
@@ -84,10 +84,11 @@ class ViewQuery:
         return Driving(places=places, beside=tuple(sorted(beside)), hashes=hashes)
 
     def _over(self, columns: Mapping[str, tuple[Column, ...]], instant: int) -> Query:
+        read = partial(self._read, columns, {each.name: self.key_of(each) for each in self.view.tables}, instant)
         try:
-            analyzed = self._read(self.view.text, columns, instant)
+            analyzed = read(self.view.text)
         except QueryError as error:
-            found = self._as_written(error, columns, instant)
+            found = self._as_written(error, read)
             raise QueryError(
                 f"materialized_view {self.view.name!r}: {found.message}",
                 reason=found.reason,
@@ -115,17 +116,18 @@ class ViewQuery:
             )
         return analyzed
 
-    def _read(self, text: str, columns: Mapping[str, tuple[Column, ...]], instant: int) -> Query:
-        keys = {each.name: self.key_of(each) for each in self.view.tables}
+    def _read(
+        self, columns: Mapping[str, tuple[Column, ...]], keys: Mapping[str, tuple[str, ...]], instant: int, text: str
+    ) -> Query:
         records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
         of_time = at_time(text, instant, columns) if self.view.reads_clock else text
         of_rows = None if self.view.whole else tuple(keys.items())
         return _analyzed(of_time, tuple(columns.items()), of_rows, self.view.own_key, tuple(records))
 
-    def _as_written(self, error: QueryError, columns: Mapping[str, tuple[Column, ...]], instant: int) -> QueryError:
+    def _as_written(self, error: QueryError, read: Callable[[str], Query]) -> QueryError:
         """The same error, with places in the text as its author wrote it."""
         try:
-            self._read(self.view.written, columns, instant)
+            read(self.view.written)
         except QueryError as found:
             return found if found.reason == error.reason else error
         return error
