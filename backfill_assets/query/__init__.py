@@ -26,6 +26,7 @@
 - `lineage`: from which columns of its upstreams each column of a view is computed
 - `limited`: queries of which a view holds the first rows
 - `linear`: which places of a query may be bound to a table's changes alone
+- `merged_columns`: which column it is of which joins make one of several with one name
 - `named_outputs`: the names of the columns that a view has
 - `occurrences`: where a query names its upstreams
 - `origins`: which columns of a query are columns of what it reads, as they are

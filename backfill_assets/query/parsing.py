@@ -68,27 +68,55 @@ _BEFORE_EXPRESSIONS: Final = frozenset({
     *(TokenType.ELSE, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE, TokenType.ALIAS, TokenType.L_BRACKET),
 })
 """After one of these an expression or a name begins."""
+_QUANTIFIED: Final = frozenset({TokenType.SELECT, TokenType.GROUP_BY, TokenType.ORDER_BY})
+_QUANTIFIERS: Final = frozenset({TokenType.ALL, TokenType.DISTINCT})
+_AFTER_NAMES: Final = frozenset({TokenType.COMMA, TokenType.DOT, TokenType.FROM, TokenType.ALIAS})
+"""Between SELECT, or BY, and one of these stands a name."""
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 
 
-def _date_format(arguments: list[exp.Expr], dialect: Dialect) -> exp.TimeToStr:
-    """The call of the function with its pattern as it is written."""
-    node: exp.TimeToStr = SparkParser.FUNCTIONS["DATE_FORMAT"](arguments, dialect)
-    if len(arguments) > 1 and isinstance(arguments[1], exp.Literal):
-        node.set("format", arguments[1].copy())
-    return node
+def _as_written(name: str) -> Callable[[list[exp.Expr], Dialect], exp.Expr]:
+    """Builds the call of a function whose second argument is a pattern, with the pattern as it is written."""
+
+    def build(arguments: list[exp.Expr], dialect: Dialect) -> exp.Expr:
+        node: exp.Expr = SparkParser.FUNCTIONS[name](arguments, dialect)
+        if len(arguments) > 1 and isinstance(arguments[1], exp.Literal):
+            node.set("format", arguments[1].copy())
+        return node
+
+    return build
+
+
+_PATTERNED: Final = ("DATE_FORMAT", "FROM_UNIXTIME", "TO_DATE", "TO_TIMESTAMP", "UNIX_TIMESTAMP")
 
 
 class _Parser(SparkParser):
     """Spark's grammar with what sqlglot leaves out of it. A plus before a value is a function to Spark: it makes numbers of
     texts, and `ORDER BY +1` names no column. And `date_format(at, 'y')` is not `date_format(at, 'yyyy')` in the year 905."""
 
-    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {**SparkParser.FUNCTIONS, "DATE_FORMAT": _date_format}
+    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
+        **SparkParser.FUNCTIONS,
+        **{name: _as_written(name) for name in _PATTERNED},
+        "TIMEDIFF": SparkParser.FUNCTIONS["TIMESTAMPDIFF"],
+    }
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Any], Any]]] = {
         **SparkParser.UNARY_PARSERS,
         TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
     }
+
+    def _parse_term(self, parse_mod: bool = True) -> exp.Expr | None:
+        # `a >>> 1`: two of its signs have been read as `>>`. What follows the third is marked, as `a >> 1` is another value.
+        if self._index > 1 and all(
+            each.token_type == TokenType.GT for each in self._tokens[self._index - 2 : self._index + 1]
+        ):
+            self._advance()
+            return exp.Anonymous(this="shiftrightunsigned", expressions=[super()._parse_term(parse_mod)])
+        return super()._parse_term(parse_mod)
+
+    def _parse_pivot_aggregation(self) -> exp.Expr | None:
+        # Not a call alone: `PIVOT (sum(x) + 1 FOR …)`.
+        return self._parse_alias(self._parse_bitwise())
 
 
 @dataclass(frozen=True)
@@ -161,7 +189,10 @@ def tokenize(query: str) -> list[Token]:
 
 
 def _name_columns(tokens: Sequence[Token]) -> None:
-    """Make names of words that sqlglot reads as clauses: the function window(), and columns called limit or offset."""
+    """Make names of words that sqlglot reads as clauses: the function window(), and columns called limit, offset or all."""
+    for before, word, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        if before.token_type in _QUANTIFIED and word.token_type in _QUANTIFIERS and after.token_type in _AFTER_NAMES:
+            word.token_type = TokenType.VAR
     for token, following in pairwise(tokens):
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
             token.token_type = TokenType.VAR

@@ -35,6 +35,7 @@ from backfill_assets.query.key_classes import (
 from backfill_assets.query.lifting import with_lifts
 from backfill_assets.query.limited import By, ending
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
+from backfill_assets.query.merged_columns import take_first
 from backfill_assets.query.named_outputs import named_outputs
 from backfill_assets.query.occurrences import Occurrence, occurrences
 from backfill_assets.query.origins import origins
@@ -289,6 +290,7 @@ def _with_rules(
     """A query with the rules by which it follows changes, besides those of places in which it is linear."""
     query, tokens, root = read
     types = [{column.name.lower(): column.type.upper() for column in bare.columns[each.upstream]} for each in found]
+    take_first(tree, types)
     if bare.linearity.linear:
         bare = replace(bare, partners=key_classes(root, tokens, tree, types, carried=False))
     named = {each.written: bare.columns[each.upstream] for each in found}

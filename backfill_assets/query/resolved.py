@@ -8,7 +8,7 @@ from itertools import count
 from typing import Final
 
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
@@ -44,7 +44,8 @@ _WINDOWS: Final = ("window", "session_window")
 
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
-    if renames_columns(root) or any(map(_merges_after_loss, root.find_all(exp.Select))):
+    is_unclear = renames_columns(root) or _names_all(root, found, tables)
+    if is_unclear or any(map(_merges_after_loss, root.find_all(exp.Select))):
         return None
     tree = root.copy()
     numbers = {each.start: number for number, each in enumerate(found)}
@@ -68,6 +69,18 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
         _inline(clause)
     _rename(tree, [], count())
     return tree
+
+
+def _names_all(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> bool:
+    """Whether the `all` of GROUP BY ALL or ORDER BY ALL may be the name of a column, which Spark takes then."""
+    is_said = any(group.args.get("all") for group in root.find_all(exp.Group))
+    is_said = is_said or any(each.this.name.lower() == "all" for each in root.find_all(exp.Ordered))
+    columns = (column.name for each in found for column in tables[each.upstream])
+    names = (
+        *columns,
+        *(each.name for each in root.find_all(exp.Identifier) if not isinstance(each.parent, exp.Column)),
+    )
+    return is_said and "all" in {name.lower() for name in names}
 
 
 def _merges_after_loss(select: exp.Select) -> bool:
@@ -104,7 +117,10 @@ def spelled_node(node: exp.Expr) -> str:
     # Most nodes are columns, and sqlglot copies what it spells.
     if isinstance(value, exp.Column) and not any("`" in part.name for part in value.parts):
         return ".".join(map(_spelled_part, value.parts))
-    return value.sql("spark")
+    text = value.sql("spark", unsupported_level=ErrorLevel.IGNORE)
+    # sqlglot spells these as their first argument, or without the others.
+    lost = list(value.find_all(exp.ArgMax, exp.ArgMin, exp.ParseJSON, exp.ToChar))
+    return " ".join([text, *map(repr, lost)])
 
 
 def _spelled_part(part: exp.Expr) -> str:

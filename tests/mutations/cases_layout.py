@@ -205,8 +205,8 @@ LAYOUT = [
     Mutation(
         name="other names of columns are taken for those of the table",
         file="backfill_assets/query/resolved.py",
-        old="    if renames_columns(root) or any(",
-        new="    if any(",
+        old="    is_unclear = renames_columns(root) or ",
+        new="    is_unclear = ",
         tests=(RENAMED,),
     ),
     Mutation(

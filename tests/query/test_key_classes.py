@@ -321,6 +321,13 @@ def test_a_key_that_the_query_leaves_out_is_a_hidden_column() -> None:
     assert query.output_columns == ("odd",)
 
 
+@pytest.mark.parametrize("value", ["parse_json(s)", "to_char(k, '999')"])
+def test_what_sqlglot_spells_as_a_key_does_not_tell_it(value: str) -> None:
+    key = {"parse_json(s)": "s", "to_char(k, '999')": "CAST(k AS STRING)"}[value]
+    query = analyzed(f"SELECT {value} AS x, id, rank() OVER (PARTITION BY {key} ORDER BY id) AS r FROM a")
+    assert query.classes.classes[0].carrier == "`__class_0`"
+
+
 def test_two_keys_cover_what_one_does_not() -> None:
     query = analyzed("SELECT a.id, a.k FROM a LEFT JOIN b ON b.id = a.id LEFT JOIN c ON c.id = a.k")
     assert [dict(each.columns) for each in query.classes.classes] == [{0: "id", 1: "id"}, {0: "k", 2: "id"}]

@@ -6,7 +6,7 @@ from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import analyze, spelled
-from backfill_assets.query.relational import RelationalQuery
+from backfill_assets.query.relational import RelationalQuery, analyze_relational
 
 M = {"m": (Column("id", "BIGINT"), Column("tags", "MAP<STRING, STRING>"), Column("place", "STRUCT<City: STRING>"))}
 TABLES = {
@@ -75,3 +75,26 @@ def test_a_query_that_is_nested_too_deeply_is_refused() -> None:
     assert analyze(f"SELECT a.id FROM a JOIN c ON a.id = c.id WHERE {many}", TABLES, KEYS).output_columns == ("id",)
     with pytest.raises(QueryError, match="nested too deeply"):
         analyze(f"SELECT a.id FROM a JOIN c ON a.id = c.id WHERE {'(' * 5_000}a.x = 1{')' * 5_000}", TABLES, KEYS)
+
+
+@pytest.mark.parametrize(
+    ("query", "names"),
+    [
+        ("SELECT all FROM t", ("all",)),
+        ("SELECT all, id FROM t", ("all", "id")),
+        ("SELECT all AS x FROM t", ("x",)),
+        ("SELECT all, id, count(*) AS n FROM t GROUP BY all, id", ("all", "id", "n")),
+        ("SELECT ALL id FROM t", ("id",)),
+        ("SELECT distinct, id FROM (SELECT id AS distinct, id FROM t)", ("distinct", "id")),
+    ],
+)
+def test_a_column_may_have_the_name_of_a_quantifier(query: str, names: tuple[str, ...]) -> None:
+    columns = (Column("id", "BIGINT"), Column("all", "STRING"))
+    assert analyze(query, {"t": columns}, {"t": ()}).output_columns == names
+
+
+@pytest.mark.parametrize(("column", "rule"), [("all", "full"), ("every", "restricted")])
+def test_all_groups_by_the_column_of_that_name_if_there_is_one(column: str, rule: str) -> None:
+    columns = (Column("id", "BIGINT"), Column("k", "INT"), Column(column, "STRING"))
+    query = analyze_relational("SELECT k, median(id) AS m FROM t GROUP BY ALL", {"t": columns})
+    assert query.steps(["t"]).rule == rule

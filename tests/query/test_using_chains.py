@@ -14,6 +14,8 @@ SHAPES = [
     "SELECT l.id AS x, m.id AS y, r.id AS z FROM {}",
     "SELECT k, count(*) AS n FROM {} GROUP BY k",
     "SELECT DISTINCT k, l.id FROM {}",
+    "SELECT k, count(DISTINCT r.id) AS n FROM {} GROUP BY k",
+    "SELECT l.id, count(*) OVER (PARTITION BY k) AS n FROM {}",
     "SELECT l.k AS x, m.k AS y, r.k AS z FROM {} WHERE m.id > 0",
     "SELECT l.k, count(DISTINCT r.id) AS n FROM {} GROUP BY l.k",
     "SELECT DISTINCT l.k, m.id FROM {}",

@@ -1,0 +1,72 @@
+"""Faults in reading what sqlglot reads otherwise than Spark, and in the columns that joins make one of."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["GRAMMAR"]
+
+PARSING = "backfill_assets/query/parsing.py"
+RESOLVED = "backfill_assets/query/resolved.py"
+MERGED = "backfill_assets/query/merged_columns.py"
+SPELLED = "tests/query/test_grammar.py::test_other_values_are_spelled_otherwise"
+NAMES = "tests/query/test_names_inside_columns.py"
+NOT_FIRST = "tests/query/test_merged_columns.py::test_no_merged_column_is_that_of_the_first_table_if"
+CHAINS = "tests/query/test_using_chains.py"
+
+GRAMMAR: tuple[Mutation, ...] = (
+    Mutation(
+        name="bits that are moved without their sign are taken for those that are moved with it",
+        file=PARSING,
+        old="""return exp.Anonymous(this="shiftrightunsigned", expressions=[super()._parse_term(parse_mod)])""",
+        new="""return super()._parse_term(parse_mod)""",
+        tests=(SPELLED,),
+    ),
+    Mutation(
+        name="patterns that differ in some years are taken for one",
+        file=PARSING,
+        old="""            node.set("format", arguments[1].copy())\n""",
+        new="""            pass\n""",
+        tests=(SPELLED,),
+    ),
+    Mutation(
+        name="a number in a format is taken for its text, and a text for its JSON",
+        file=RESOLVED,
+        old="""[text, *map(repr, lost)]""",
+        new="""[text]""",
+        tests=(SPELLED, "tests/query/test_key_classes.py::test_what_sqlglot_spells_as_a_key_does_not_tell_it"),
+    ),
+    Mutation(
+        name="GROUP BY ALL does not group by a column of that name",
+        file=RESOLVED,
+        old="""return is_said and "all" in""",
+        new="""return is_said and "every" in""",
+        tests=(f"{NAMES}::test_all_groups_by_the_column_of_that_name_if_there_is_one",),
+    ),
+    Mutation(
+        name="a column with the name of a quantifier is lost",
+        file=PARSING,
+        old="""            word.token_type = TokenType.VAR\n""",
+        new="""            pass\n""",
+        tests=(f"{NAMES}::test_a_column_may_have_the_name_of_a_quantifier",),
+    ),
+    Mutation(
+        name="a merged column is taken for one of a table that may be missing",
+        file=MERGED,
+        old="""() if may_lose_left(select) else (*joins_of(select), select)""",
+        new="""(*joins_of(select), select)""",
+        tests=(NOT_FIRST,),
+    ),
+    Mutation(
+        name="the first of several columns stands for those that are not equal to it",
+        file=MERGED,
+        old="""if {spelled_node(each) for each in call.expressions} <= _followers(spelled_node(call.this), select):""",
+        new="""if _followers(spelled_node(call.this), select):""",
+        tests=(NOT_FIRST,),
+    ),
+    Mutation(
+        name="a column that is equal to one of a missing row is taken for the one that is there",
+        file=MERGED,
+        old="""if old in found}""",
+        new="""}""",
+        tests=(NOT_FIRST,),
+    ),
+)
