@@ -162,6 +162,11 @@ class RelationalQuery:
         return lookups(self.partners, self.linearity, place)
 
     @property
+    def is_lateral(self) -> bool:
+        """Whether a LATERAL subquery may be in it, which Spark's analyzer cannot have twice in a plan."""
+        return " lateral (" in self.text
+
+    @property
     def by_copies(self) -> bool:
         """Whether rows are known by what they hold and the number of the copy."""
         return self.key_columns[-2:] == (ROW_HASH, COPY)

@@ -14,7 +14,7 @@ COPIES: tuple[Mutation, ...] = (
     Mutation(
         name="what a rule gives is not cached before it is taken into a view",
         file="backfill_assets/adapters/compute/rules.py",
-        old="        changes = Part(stack.enter_context(kept(feed.frame)), feed.few)\n",
+        old="        changes = Part(stack.enter_context(kept(feed.frame, cut=query.is_lateral)), feed.few)\n",
         new="        changes = feed\n",
         tests=(f"{FOLLOWED}[correlated]",),
     ),

@@ -12,6 +12,8 @@ NAMES = "tests/query/test_names_inside_columns.py"
 NOT_FIRST = "tests/query/test_merged_columns.py::test_no_merged_column_is_that_of_the_first_table_if"
 CHAINS = "tests/query/test_using_chains.py"
 
+LATERAL = "tests/e2e/tables/test_lateral_columns.py"
+
 GRAMMAR: tuple[Mutation, ...] = (
     Mutation(
         name="bits that are moved without their sign are taken for those that are moved with it",
@@ -68,5 +70,19 @@ GRAMMAR: tuple[Mutation, ...] = (
         old="""if old in found}""",
         new="""}""",
         tests=(NOT_FIRST,),
+    ),
+    Mutation(
+        name="LATERAL is twice in the plan of rows that follow changes",
+        file="backfill_assets/adapters/compute/rules.py",
+        old=""", cut=query.is_lateral)""",
+        new=""")""",
+        tests=(f"{LATERAL}::test_a_view_of_them_follows_changes",),
+    ),
+    Mutation(
+        name="LATERAL is twice in the plan of rows that are compared in full",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="""kept(every, cut=isinstance(query, RelationalQuery) and query.is_lateral)""",
+        new="""kept(every)""",
+        tests=(f"{LATERAL}::test_a_view_of_them_is_compared_in_full",),
     ),
 )

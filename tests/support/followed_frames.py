@@ -44,7 +44,8 @@ def after(
 ) -> Counter[Row]:
     """The visible rows of a view that held its query over the old tables, after it has followed what changed."""
     found = {name: _changed(old[name], new[name]) for name in changed}
-    held = apply_relational(query, old).persist()
+    computed = apply_relational(query, old)
+    held = computed.localCheckpoint() if query.is_lateral else computed.persist()
     steps = query.steps(changed)
     view = Counter(map(_known, held.collect()))
     work = TableChanges(

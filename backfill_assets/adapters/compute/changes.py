@@ -139,9 +139,10 @@ def columns_of_schema(schema: str) -> list[str]:
 
 
 @contextmanager
-def kept(rows: "DataFrame") -> "Iterator[DataFrame]":
-    """Rows that are used several times: computed once and cached meanwhile, on disk if they do not fit in memory."""
-    once = rows.persist()
+def kept(rows: "DataFrame", *, cut: bool = False) -> "Iterator[DataFrame]":
+    """Rows that are used several times: computed once and cached meanwhile, on disk if they do not fit in memory. Where they
+    are `cut`, their plan does not say how they are computed, and an executor that is lost takes them with it."""
+    once = rows.localCheckpoint() if cut else rows.persist()
     try:
         yield once
     finally:

@@ -43,7 +43,7 @@ def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Itera
         else:
             feed = relational_changes(before, work, steps.linear)
         # Caching also cuts the plan: Spark's optimizer fails where conditions of a union's parts meet in a longer one.
-        changes = Part(stack.enter_context(kept(feed.frame)), feed.few)
+        changes = Part(stack.enter_context(kept(feed.frame, cut=query.is_lateral)), feed.few)
         if query.first is not None:
             first = first_rows(query.first, changes, work)
             changes = Part(stack.enter_context(kept(first.frame)), first.few)

@@ -267,7 +267,7 @@ class TableCompute:
             self._check_new(attempt, counts)
             stays = old.is_empty and not counts["insert"] and not plan.redefines
             return counts if stays else {**counts, REPLACED: 1}
-        with kept(every) as new:
+        with kept(every, cut=isinstance(query, RelationalQuery) and query.is_lateral) as new:
             # Not counted: what seems to differ is compared with rows that are.
             uncounted = rows_at(attempt.spark, self.output, attempt.at).drop(*left_out)
             with parts_that_differ(new, uncounted, key, rows=old.rows, read=few) as parts:

@@ -1,0 +1,40 @@
+"""Values that LATERAL computes from a row alone, which Spark's analyzer cannot have twice in a plan."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from backfill_assets.query.ddl import parse_schema
+from backfill_assets.query.relational import analyze_relational
+from tests.support.followed_frames import Tables, after, frames, visible
+from tests.support.lake import Lake
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.e2e
+
+SCHEMA = "id BIGINT, v BIGINT"
+QUERY = "SELECT * FROM orders JOIN LATERAL (SELECT id + v AS most) ON v <= most"
+
+
+def test_a_view_of_them_is_compared_in_full(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("orders", [{"id": number, "v": number % 5} for number in range(60)])
+    doubled = lake.view("doubled", QUERY, lake.table("orders", None), refresh_mode="full")
+    lake.view("reads_it", "SELECT id, most FROM doubled", doubled)  # so that only rows that differ are written
+    lake.project.refresh("doubled")
+    lake.sql("orders", "UPDATE {t} SET v = 9 WHERE id = 20", "DELETE FROM {t} WHERE id = 50")
+    lake.append("orders", [{"id": 7, "v": 9}, {"id": 99, "v": None}])
+    lake.project.refresh("doubled")
+    assert lake.shown("doubled") == lake.expected("doubled", QUERY, "orders") != {}
+    lake.passes("doubled", ["exactly_once"])
+
+
+def test_a_view_of_them_follows_changes(spark: "SparkSession") -> None:
+    query = analyze_relational(QUERY, {"orders": parse_schema(SCHEMA)})
+    before: Tables = {"orders": [(1, 2), (2, 3), (2, 3), (4, None)]}
+    then: Tables = {"orders": [(1, 2), (2, 3), (3, 5), (-4, 9)]}
+    with frames(spark, before, {"orders": SCHEMA}) as old, frames(spark, then, {"orders": SCHEMA}) as new:
+        assert after(query, old, new, ["orders"]) == visible(query, new) != visible(query, old)
