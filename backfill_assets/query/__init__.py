@@ -29,6 +29,7 @@
 - `merged_columns`: which column it is of which joins make one of several with one name
 - `named_outputs`: the names of the columns that a view has
 - `occurrences`: where a query names its upstreams
+- `ordered_by`: which column of its result a term of a query's ORDER BY is
 - `origins`: which columns of a query are columns of what it reads, as they are
 - `parameters`: subqueries that give one value, and have to do with no row around them
 - `parsing`: splits a query's text into its row-wise parts

@@ -10,13 +10,15 @@ from typing import NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
-from backfill_assets.query.parsing import parse, tokenize
+from backfill_assets.query.ordered_by import Result
+from backfill_assets.query.parsing import items_of, parse, tokenize, with_depth
 
 __all__ = ["MOST_ROWS", "By", "Ending", "copies_of_first", "ending"]
 
 MOST_ROWS = 10_000
 """Of more rows than this no view follows changes in this way: those that it holds are read into the run's process."""
 
+_LIMITS = frozenset({TokenType.LIMIT, TokenType.OFFSET})
 _OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 
@@ -51,9 +53,13 @@ def ending(query: str, tokens: Sequence[Token], root: exp.Expr, columns: Sequenc
     rows, order = _rows(root), root.args.get("order")
     if rows is None or order is None or not isinstance(root, exp.Query):
         return None
-    found = [_column(each.this, root, [each.lower() for each in columns]) for each in order.expressions]
     start = _order_by(tokens)
-    if start is None or None in found or any(isinstance(each, exp.Aliases) for each in root.selects):
+    if start is None or any(isinstance(each, exp.Aliases) for each in root.selects):
+        return None
+    result = Result.of(tokens, root, columns)
+    terms = [_without_direction(each) for each in items_of(tokens[start + 1 : _end_of_order(tokens, start)])]
+    found = [result.place(each.this, term) for each, term in zip(order.expressions, terms, strict=True)]
+    if None in found:
         return None
     text = query[: tokens[start].start].rstrip()
     # What else stands there, such as OFFSET, leaves a difference.
@@ -104,25 +110,18 @@ def _rows(root: exp.Expr) -> int | None:
     return rows if 1 <= rows <= MOST_ROWS else None
 
 
-def _column(term: exp.Expr, root: exp.Query, names: Sequence[str]) -> int | None:
-    """The place of the column of the result that a term of ORDER BY is; None for anything else.
+def _end_of_order(tokens: Sequence[Token], start: int) -> int:
+    """Where the terms of an ORDER BY end: at LIMIT or OFFSET."""
+    ends = (at for at, (depth, token) in enumerate(with_depth(tokens)) if depth == 0 and token.token_type in _LIMITS)
+    return next((at for at in ends if at > start), len(tokens))
 
-    Spark looks a name up in the result first, then in what the SELECT reads.
-    """
-    term = term.unnest()
-    if isinstance(term, exp.Literal):
-        place = int(term.name) - 1 if term.name.isdecimal() and not term.is_string else -1
-        return place if 0 <= place < len(names) else None
-    if not isinstance(term, exp.Column):
-        return None
-    first = term.parts[0].name.lower()
-    if first in names:
-        # More parts than one are a field of that column, whatever else the name means in the SELECT list.
-        return names.index(first) if len(term.parts) == 1 else None
-    items = [each.unalias().unnest() for each in root.selects] if isinstance(root, exp.Select) else []
-    if len(items) != len(names):
-        return None  # of `*`
-    return next((at for at, each in enumerate(items) if each == term), None)
+
+def _without_direction(term: Sequence[Token]) -> Sequence[Token]:
+    """A term of ORDER BY without ASC or DESC, and NULLS FIRST or LAST."""
+    words = [token.text.lower() for token in term]
+    if len(words) > 2 and words[-2] == "nulls" and words[-1] in {"first", "last"}:
+        return _without_direction(term[:-2])
+    return term[:-1] if len(words) > 1 and words[-1] in {"asc", "desc"} and words[-2] != "." else term
 
 
 def _order_by(tokens: Sequence[Token]) -> int | None:
