@@ -35,8 +35,8 @@ class _Definition(NamedTuple):
 
 @lru_cache(maxsize=256)
 def inlined(query: str) -> str:
-    """The query without WITH; as it is, where a definition is recursive, is read nowhere, or is no query by itself, and where
-    the text would get very long.
+    """The query without WITH, and without definitions that nothing reads; as it is, where a definition is recursive, or is no
+    query by itself, and where the text would get very long.
 
     Example:
         >>> inlined("WITH big AS (SELECT id FROM t WHERE n > 9) SELECT b.id FROM big AS b JOIN big USING (id)")
@@ -50,7 +50,7 @@ def inlined(query: str) -> str:
         except QueryError:
             if text == query:
                 raise
-            return query  # an alias without AS may be a word of SQL after a bracket
+            return query
         clauses = list(root.find_all(exp.With))
         if not clauses:
             return text
@@ -80,7 +80,7 @@ def _without_last(text: str, tokens: Sequence[Token], clause: exp.With) -> str |
     named = (table for table in _query_of(clause).find_all(exp.Table) if _names(table, cte))
     places = [table for table in named if table.find_ancestor(exp.With) is not clause]
     is_query = isinstance(cte.this, exp.Select | exp.SetOperation)
-    if definition is None or not places or not is_query or not all(map(_is_located, places)):
+    if definition is None or not is_query or not all(map(_is_located, places)):
         return None
     edits = [edit for table in places for edit in _put(table, definition)]
     edits.append(_taken_out(tokens, clause, definition))

@@ -277,19 +277,16 @@ class _Whole:
     carried: bool
 
     def option(self, found: Partition) -> _Option | None:
-        """A partition by occurrence, if it takes each of them wherever the tree has it, with values of one kind."""
-        held: dict[int, set[_Held]] = {}
+        """A partition by occurrence, if it takes some of them, with values of one kind."""
+        held: dict[int, _Held] = {}
         nulls: set[int] = set()
         for table in self.tree.find_all(exp.Table):
             number = table.meta.get(OCCURRENCE)
             if number is not None:
                 place = table.meta[PLACE]
-                held.setdefault(number, set()).add(self._held(number, found.cover.get(place, ""), place in found.apart))
+                held[number] = self._held(number, found.cover.get(place, ""), place in found.apart)
                 nulls |= {number} if place in found.nulls else set()
-        covered = {number: some for number, some in held.items() if any(each.column for each in some)}
-        if any(len(some) > 1 for some in covered.values()):
-            return None
-        one = {number: each for number, (each,) in covered.items()}
+        one = {number: each for number, each in held.items() if each.column}
         kinds = [*{each.kind for each in one.values()}]
         computed = frozenset(number for number, each in one.items() if each.is_computed)
         if len(kinds) != 1 or "" in kinds or (found.apart and computed):

@@ -9,7 +9,6 @@ that has the key, too, there must be a row there with such a value, and with the
 changes. So the rows there with touched values tell all values of the next key that can change, and maybe more.
 """
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -41,12 +40,10 @@ def with_lifts(
 
     `tree` and `types` are those of `key_classes`, by which the tree has been looked at.
     """
-    times = Counter(table.meta[OCCURRENCE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta)
-    once = frozenset(at for at, count in times.items() if count == 1)
-    wanted = [at for at in sorted(once) if at not in classes.of and at not in linear]
+    wanted = [at for at in range(len(types)) if at not in classes.of and at not in linear]
     if not classes.classes or not wanted:
         return classes
-    steps = [(scope, key) for scope in _scopes(tree, once) for key in partitions(scope.core, types)]
+    steps = [(scope, key) for scope in _scopes(tree) for key in partitions(scope.core, types)]
     lifts = {at: found for at in wanted if (found := _shortest(at, classes, steps))}
     of = {at: _class_of(classes, found[-1].others[0]) for at, found in lifts.items()}
     return replace(classes, of={**classes.of, **of}, lifts=lifts)
@@ -76,9 +73,9 @@ def _shortest(place: int, classes: KeyClasses, steps: Sequence[tuple[_Scope, Key
     return ()
 
 
-def _scopes(tree: exp.Expr, once: frozenset[int]) -> Iterator[_Scope]:
-    """The scopes of a query, with what they need of the occurrences that are there `once`. What is correlated is one for each
-    row outside, whose columns are constants in it."""
+def _scopes(tree: exp.Expr) -> Iterator[_Scope]:
+    """The scopes of a query, with the occurrences that they need. What is correlated is one for each row outside, whose
+    columns are constants in it."""
     for select in tree.find_all(exp.Select):
         core = exp.Select(expressions=[exp.Literal.number(1)])
         for name in ("from_", "joins", "laterals", "where"):
@@ -87,7 +84,7 @@ def _scopes(tree: exp.Expr, once: frozenset[int]) -> Iterator[_Scope]:
                 core.set(name, [each.copy() for each in value] if isinstance(value, list) else value.copy())
         if sources_of(core):
             inner = (each for name in ("from_", "joins", "where") for each in _within(select.args.get(name)))
-            yield _Scope(core, frozenset({id(select), *map(id, inner)}), once & _needed(core))
+            yield _Scope(core, frozenset({id(select), *map(id, inner)}), frozenset(_needed(core)))
 
 
 def _within(clause: object) -> Iterator[exp.Select]:

@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column
+from backfill_assets.query.inlined import inlined
 from backfill_assets.query.occurrences import occurrences
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.partition import output_names
@@ -29,6 +30,7 @@ def column_lineage(query: str, tables: Mapping[str, tuple[Column, ...]]) -> dict
         {'id': [('a', 'id')], 'total': [('a', 'x'), ('b', 'y')]}
     """
     try:
+        query = inlined(query)
         root = parse(query, tokenize(query))
         found = occurrences(root, list(tables))
     except QueryError:

@@ -64,10 +64,7 @@ def _places_named(node: exp.Expr, numbers: Mapping[int, int]) -> frozenset[int]:
 
 
 def _is_alone(tree: exp.Expr, places: frozenset[int]) -> bool:
-    """Whether occurrences are read once, in subqueries that name no column from around them."""
-    read = [table.meta[OCCURRENCE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta]
-    if any(read.count(place) != 1 for place in places):
-        return False
+    """Whether occurrences are read in subqueries that name no column from around them."""
     inside = [node for node in tree.find_all(exp.Subquery) if _places_in(node) == places]
     return bool(inside) and not any(map(_looks_out, inside))
 

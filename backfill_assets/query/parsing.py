@@ -69,9 +69,8 @@ _BEFORE_EXPRESSIONS: Final = frozenset({
 })
 """After one of these an expression or a name begins."""
 _QUANTIFIED: Final = frozenset({TokenType.SELECT, TokenType.GROUP_BY, TokenType.ORDER_BY})
-_QUANTIFIERS: Final = frozenset({TokenType.ALL, TokenType.DISTINCT})
-_AFTER_NAMES: Final = frozenset({TokenType.COMMA, TokenType.DOT, TokenType.FROM, TokenType.ALIAS})
-"""Between SELECT, or BY, and one of these stands a name."""
+_AFTER_NAMES: Final = frozenset({TokenType.COMMA, TokenType.DOT, TokenType.ALIAS})
+"""An ALL between SELECT, or BY, and one of these is a name."""
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
 
@@ -191,7 +190,7 @@ def tokenize(query: str) -> list[Token]:
 def _name_columns(tokens: Sequence[Token]) -> None:
     """Make names of words that sqlglot reads as clauses: the function window(), and columns called limit, offset or all."""
     for before, word, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
-        if before.token_type in _QUANTIFIED and word.token_type in _QUANTIFIERS and after.token_type in _AFTER_NAMES:
+        if before.token_type in _QUANTIFIED and word.token_type == TokenType.ALL and after.token_type in _AFTER_NAMES:
             word.token_type = TokenType.VAR
     for token, following in pairwise(tokens):
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:

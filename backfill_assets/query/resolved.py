@@ -1,4 +1,4 @@
-"""A query as a tree for analysis: columns say of which table they are, names of WITH are subqueries, no alias is there twice.
+"""A query as a tree for analysis: columns say of which table they are, and no alias is there twice.
 
 The tree is only looked at. What runs is the user's text, as a rendering would change some of Spark's functions.
 """
@@ -32,8 +32,7 @@ __all__ = [
 ]
 
 OCCURRENCE: Final = "occurrence"
-"""The entry in a table's `meta` that says the number of the place in the text; a name of WITH that is read twice has its
-tables twice in the tree."""
+"""The entry in a table's `meta` that says the number of the place in the text."""
 
 _MARK: Final = "#"
 """Between an alias as the user wrote it and the number that makes it unique."""
@@ -44,7 +43,7 @@ _WINDOWS: Final = ("window", "session_window")
 
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
-    is_unclear = renames_columns(root) or _names_all(root, found, tables)
+    is_unclear = root.find(exp.With) is not None or renames_columns(root) or _names_all(root, found, tables)
     if is_unclear or any(map(_merges_after_loss, root.find_all(exp.Select))):
         return None
     tree = root.copy()
@@ -52,8 +51,6 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
     for table in tree.find_all(exp.Table):
         if table.parts[0].meta.get("start") in numbers:
             table.meta[OCCURRENCE] = numbers[table.parts[0].meta["start"]]
-    if any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
-        return None
     schema: dict[str, object] = {
         each.written: {column.name: column.type for column in tables[each.upstream]} for each in found if each.written
     }
@@ -65,8 +62,6 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
         return None
     for identifier in tree.find_all(exp.Identifier):
         identifier.set("quoted", False)
-    for clause in reversed(list(tree.find_all(exp.With))):
-        _inline(clause)
     _rename(tree, [], count())
     return tree
 
@@ -168,29 +163,6 @@ def _put_calls(tree: exp.Expr, columns: Collection[str]) -> None:
             call = known.get((column.table or column.name).lower())
             if call is not None and column.find_ancestor(exp.Select) is select and len(column.parts) <= 2:
                 column.replace(exp.Dot(this=call.copy(), expression=column.this) if column.table else call.copy())
-
-
-def _inline(clause: exp.With) -> None:
-    """Put the queries of a WITH into the places that name them."""
-    holder, definitions = clause.parent, list(clause.expressions)
-    assert holder is not None
-    clause.pop()
-    for number, definition in enumerate(definitions):
-        for place in (*definitions[number + 1 :], holder):
-            _replace(place, definition)
-
-
-def _replace(tree: exp.Expr, definition: exp.CTE) -> None:
-    for table in list(tree.find_all(exp.Table)):
-        if OCCURRENCE in table.meta or table.name != definition.alias or not isinstance(table.this, exp.Identifier):
-            continue
-        others = {name: value for name, value in table.args.items() if name not in {"this", "alias", "db", "catalog"}}
-        body = exp.Subquery(
-            this=definition.this.copy(), alias=exp.TableAlias(this=exp.to_identifier(table.alias_or_name))
-        )
-        for name, value in others.items():
-            body.set(name, value)
-        table.replace(body)
 
 
 def _rename(node: exp.Expr, chain: Sequence[Mapping[str, str]], numbers: "Iterator[int]") -> None:

@@ -85,4 +85,32 @@ GRAMMAR: tuple[Mutation, ...] = (
         new="""kept(every)""",
         tests=(f"{LATERAL}::test_a_view_of_them_is_compared_in_full",),
     ),
+    Mutation(
+        name="the first of several columns is told by its name, also where another has it in the result",
+        file="backfill_assets/query/ordered_by.py",
+        old=""" or any(map(self._is_other, value.find_all(exp.Column))):""",
+        new=""":""",
+        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+    ),
+    Mutation(
+        name="a column of one table is taken for that of another in an order",
+        file="backfill_assets/query/ordered_by.py",
+        old="""(a.table == b.table or not (a.table and b.table))""",
+        new="""True""",
+        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+    ),
+    Mutation(
+        name="a merged column is taken for that of a table in an order",
+        file="backfill_assets/query/ordered_by.py",
+        old="""() if any(map(merges, joins_of(root))) else (""",
+        new="""(""",
+        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+    ),
+    Mutation(
+        name="texts in two cases are one in an order",
+        file="backfill_assets/query/ordered_by.py",
+        old="""token.text if is_text else token.text.lower()""",
+        new="""token.text.lower()""",
+        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+    ),
 )

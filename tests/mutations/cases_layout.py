@@ -205,8 +205,8 @@ LAYOUT = [
     Mutation(
         name="other names of columns are taken for those of the table",
         file="backfill_assets/query/resolved.py",
-        old="    is_unclear = renames_columns(root) or ",
-        new="    is_unclear = ",
+        old="renames_columns(root) or _names_all(root, found, tables)",
+        new="_names_all(root, found, tables)",
         tests=(RENAMED,),
     ),
     Mutation(

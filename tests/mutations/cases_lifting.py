@@ -49,13 +49,6 @@ LIFTING: Final = (
         tests=(CASES,),
     ),
     Mutation(
-        name="changes of a place that is read twice lead to a key by one of them",
-        file=LIFTS,
-        old="for at in sorted(once) if at not in",
-        new="for at in sorted(times) if at not in",
-        tests=(CASES,),
-    ),
-    Mutation(
         name="NOT IN asks nothing of nulls",
         file="backfill_assets/query/key_classes.py",
         old="if self.known in self.key.apart else ()",

@@ -44,9 +44,9 @@ LIMITED: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a name in ORDER BY is first looked up in the tables",
-        file=QUERY,
-        old="    if first in names:",
-        new="    if first in names and len(term.parts) == 1:",
+        file="backfill_assets/query/ordered_by.py",
+        old="is_own = not words[0].table or",
+        new="is_own = not words[0].table and not self.items or",
         tests=ENDS,
     ),
     Mutation(

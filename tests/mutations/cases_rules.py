@@ -211,13 +211,6 @@ RULES: tuple[Mutation, ...] = (
         tests=(CLASSES, GROUPED),
     ),
     Mutation(
-        name="a name of WITH that is read twice is covered in one of its places",
-        file="backfill_assets/query/key_classes.py",
-        old="        if any(len(some) > 1 for some in covered.values()):\n            return None\n",
-        new="        covered = {number: {max(some)} for number, some in covered.items()}\n",
-        tests=(CLASSES, GROUPED),
-    ),
-    Mutation(
         name="rows of two touched keys come twice",
         file=RESTRICTED,
         old="Part(_beyond(touched[:number], part.frame), part.few)",

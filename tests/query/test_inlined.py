@@ -24,8 +24,14 @@ INLINED = [
     (
         "WITH a AS (SELECT id FROM t), b(k) AS (SELECT id FROM a -- it\n) SELECT k FROM b, b c, `B` AS d(z)",
         "SELECT k FROM (SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) AS `b`(k), "
-        "(SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) c(k), (SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) AS d(z)",
+        "(SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) c(k), "
+        "(SELECT id FROM (SELECT id FROM t) AS `a` -- it\n) AS d(z)",
     ),
+    (
+        "WITH unused AS (SELECT 1 AS one), p AS (SELECT id FROM t), too AS (SELECT id FROM p) SELECT id FROM p",
+        "SELECT id FROM (SELECT id FROM t) AS `p`",
+    ),
+    ("WITH unused AS (SELECT 1 AS one) SELECT id FROM t", "SELECT id FROM t"),
     (
         "WITH p AS (SELECT * FROM t) SELECT * FROM (WITH t AS (SELECT 1 AS id) SELECT p.* FROM p, t) AS s",
         "SELECT * FROM (SELECT p.* FROM (SELECT * FROM t) AS `p`, (SELECT 1 AS id) AS `t`) AS s",
@@ -43,7 +49,6 @@ LEFT = [
     "SELECT id AS with FROM t",
     "SELECT id FROM t -- with\n",
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n, id FROM r JOIN t ON t.id = n",
-    "WITH p AS (SELECT id FROM t), unused AS (SELECT 1 AS one) SELECT id FROM p",
     "WITH "
     + ", ".join(f"p{at + 1} AS (SELECT a.id FROM p{at} AS a JOIN p{at} AS b USING (id))" for at in range(9)).replace(
         "p0", "t"
