@@ -65,7 +65,7 @@ def test_a_kill_leaves_the_old_rows_or_the_new_ones(tmp_path: Path, processes: P
 
 @pytest.mark.parametrize(
     "steps",
-    [["switched"], pytest.param([*UNDONE, *LEFT], marks=pytest.mark.full)],
+    [["ended"], pytest.param([*UNDONE, *LEFT], marks=pytest.mark.full)],
     ids="-".join,
 )
 def test_a_kill_while_it_is_undone_leaves_the_new_rows_or_the_old_ones(
