@@ -55,7 +55,7 @@ GRAMMAR: tuple[Mutation, ...] = (
         file=MERGED,
         old="""() if may_lose_left(select) else (*joins_of(select), select)""",
         new="""(*joins_of(select), select)""",
-        tests=(NOT_FIRST,),
+        tests=("tests/query/test_merged_columns.py::test_a_merged_column_of_a_full_join_is_that_of_both_tables",),
     ),
     Mutation(
         name="the first of several columns stands for those that are not equal to it",

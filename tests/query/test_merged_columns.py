@@ -17,6 +17,7 @@ NOT_FIRST = [
     ("coalesce(a.id, b.id, c.id)", "a RIGHT JOIN b ON a.id = b.id LEFT JOIN c ON b.id = c.id", "it may be missing"),
     ("coalesce(a.id, b.id, c.id)", "a LEFT JOIN b ON a.id = b.id LEFT JOIN c ON c.id > b.id", "one is not equal"),
     ("coalesce(a.id, b.k)", "a LEFT JOIN b ON a.id = b.id", "another column"),
+    ("coalesce(a.id, c.k)", "a LEFT JOIN c ON a.k = c.k", "it equals another column"),
     ("coalesce(b.id, c.id)", "a LEFT JOIN b ON a.id = b.id LEFT JOIN c ON a.id = c.id", "only the first is missing"),
 ]
 
@@ -32,3 +33,9 @@ def test_a_merged_column_is_that_of_the_first_table(key: str, tables: str) -> No
 def test_no_merged_column_is_that_of_the_first_table_if(key: str, tables: str, why: str) -> None:
     query = analyzed(WINDOW.format(key, tables))
     assert query.steps(["a"]).rule == "full", why
+
+
+def test_a_merged_column_of_a_full_join_is_that_of_both_tables() -> None:
+    query = analyzed(WINDOW.format("id", "a FULL JOIN b USING (id)"))
+    assert dict(query.classes.classes[0].columns) == {0: "id", 1: "id"}
+    assert query.steps(["a", "b"]).rule == "restricted"
