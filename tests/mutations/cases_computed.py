@@ -122,14 +122,14 @@ COMPUTED: Final = (
         file=KEYS,
         old="count=-(-length // step)",
         new="count=length // step",
-        tests=(f"{HOPPING}::test_windows_that_end_within_a_tile_have_one_more_and_ends_tell_them_too", SEVERAL),
+        tests=(f"{HOPPING}::test_windows_that_end_within_a_tile_have_one_more_and_ends_tell_them_too",),
     ),
     Mutation(
         name="the end of a window is taken for its start",
         file=KEYS,
         old="first = -length if",
         new="first = 0 if",
-        tests=(f"{HOPPING}::test_windows_that_end_within_a_tile_have_one_more_and_ends_tell_them_too", SEVERAL),
+        tests=(f"{HOPPING}::test_windows_that_end_within_a_tile_have_one_more_and_ends_tell_them_too",),
     ),
     Mutation(
         name="a day that a window begins on is taken for the window",

@@ -91,7 +91,6 @@ def test_readers_see_all_old_rows_and_then_all_new_ones(lake: Lake) -> None:
     assert rows(lake, switch) == new, "the copied files are a part of the table's history"
 
 
-@pytest.mark.full
 def test_columns_come_in_the_order_of_the_new_definition(lake: Lake) -> None:
     """delta-rs takes schemas with the same columns for the same."""
     redefine(lake, "SELECT v * 2 AS twice, id FROM base WHERE v > 0")
