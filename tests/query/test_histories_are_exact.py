@@ -9,6 +9,8 @@ from dataclasses import replace
 from itertools import chain
 from random import Random
 
+import pytest
+
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.steps import Steps
 from tests.support.drawn_queries import COLUMNS, Rows
@@ -87,18 +89,30 @@ def test_a_view_that_follows_one_change_after_the_other_is_what_its_query_gives(
     first = first_seed()
     seen = Exercised(range(first, first + (2400 if FULL else 120)))
     for seed in seen.seeds:
-        random = Random(seed)
-        query = analyzed(wide_query(random, SCHEMA, named=seed % 2 == 0))
-        sets = followable(query)
-        if not sets:
-            seen.note("queries", "without a rule")
-        elif not runs(query):
-            seen.note("queries", "that SQLite refuses")
-        else:
-            follow(query, sets, random, seen, seed)
+        follow_drawn(seed, seen)
     seen.show(record_property)
     assert seen.counts["queries"]["that SQLite refuses"] * 20 < len(seen.seeds), str(seen)
     seen.assert_all({"operators followed": OPERATORS, "rules": RULES, "changes": CHANGES, "results": ["other rows"]})
+
+
+@pytest.mark.parametrize("seed", [338, 799])
+def test_seeds_that_have_found_faults_of_joins_find_none(seed: int) -> None:
+    seen = Exercised(range(seed, seed + 1))
+    follow_drawn(seed, seen)
+    assert seen.counts["results"]["other rows"] > 0
+
+
+def follow_drawn(seed: int, seen: Exercised) -> None:
+    """Keep a view of a random query, if it has a rule."""
+    random = Random(seed)
+    query = analyzed(wide_query(random, SCHEMA, named=seed % 2 == 0))
+    sets = followable(query)
+    if not sets:
+        seen.note("queries", "without a rule")
+    elif not runs(query):
+        seen.note("queries", "that SQLite refuses")
+    else:
+        follow(query, sets, random, seen, seed)
 
 
 def follow(query: RelationalQuery, sets: list[tuple[str, ...]], random: Random, seen: Exercised, seed: int) -> None:
