@@ -64,6 +64,7 @@ together with these, it is the key of a view without another key."""
 ERROR: Final = Column(record_columns.ERROR, "STRING")
 """Why a record is bad; null in good records."""
 
+_LATERAL = re.compile(r"\blateral (?!view\b)")
 _LIMIT = re.compile(r"\b(?:limit|fetch)\b", re.IGNORECASE)
 
 
@@ -163,8 +164,8 @@ class RelationalQuery:
 
     @property
     def is_lateral(self) -> bool:
-        """Whether a LATERAL subquery may be in it, which Spark's analyzer cannot have twice in a plan."""
-        return " lateral (" in self.text
+        """Whether LATERAL may join subqueries or functions in it, which Spark's analyzer cannot have twice in a plan."""
+        return _LATERAL.search(self.text) is not None
 
     @property
     def by_copies(self) -> bool:

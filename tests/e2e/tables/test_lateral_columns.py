@@ -32,8 +32,15 @@ def test_a_view_of_them_is_compared_in_full(tmp_path: Path) -> None:
     lake.passes("doubled", ["exactly_once"])
 
 
-def test_a_view_of_them_follows_changes(spark: "SparkSession") -> None:
-    query = analyze_relational(QUERY, {"orders": parse_schema(SCHEMA)})
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(QUERY, marks=pytest.mark.full),
+        "SELECT o.id, e.x FROM orders o JOIN LATERAL explode(array(id, v)) e(x) ON o.v > e.x",
+    ],
+)
+def test_a_view_of_them_follows_changes(spark: "SparkSession", text: str) -> None:
+    query = analyze_relational(text, {"orders": parse_schema(SCHEMA)})
     before: Tables = {"orders": [(1, 2), (2, 3), (2, 3), (4, None)]}
     then: Tables = {"orders": [(1, 2), (2, 3), (3, 5), (-4, 9)]}
     with frames(spark, before, {"orders": SCHEMA}) as old, frames(spark, then, {"orders": SCHEMA}) as new:
