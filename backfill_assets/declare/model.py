@@ -64,7 +64,7 @@ a rule (`incremental`), is refused without one (`incremental_strict`), or is alw
 PARSER = 1
 """The version of the rules by which records become rows; tables that were built with another one are refused."""
 
-LAYOUT = 6
+LAYOUT = 7
 """The version of the rules by which a view over whole tables gets hidden columns; views that were built with another one are
 refused."""
 
