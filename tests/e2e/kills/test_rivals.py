@@ -22,7 +22,7 @@ from tests.support.runner import declared
 
 pytestmark = pytest.mark.e2e
 
-LIMIT = 60
+LIMIT = 180
 EVENTS = [{"id": number, "amount": number / 4} for number in range(12)]
 ALL = Counter((each["id"],) for each in EVENTS)
 
