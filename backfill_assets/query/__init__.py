@@ -26,10 +26,10 @@
 - `lineage`: from which columns of its upstreams each column of a view is computed
 - `limited`: queries of which a view holds the first rows
 - `linear`: which places of a query may be bound to a table's changes alone
-- `merged_columns`: which column it is of which joins make one of several with one name
+- `merged_columns`: which column a name stands for that joins have merged from several
 - `named_outputs`: the names of the columns that a view has
 - `occurrences`: where a query names its upstreams
-- `ordered_by`: which column of its result a term of a query's ORDER BY is
+- `ordered_by`: which column of a query's result a term of its ORDER BY is
 - `origins`: which columns of a query are columns of what it reads, as they are
 - `parameters`: subqueries that give one value, and have to do with no row around them
 - `parsing`: splits a query's text into its row-wise parts

@@ -57,12 +57,10 @@ def read_trees(
 
 
 def _made_inner(tree: exp.Expr) -> frozenset[int]:
-    """Make outer joins of a tree inner ones where that gives the same; returns the numbers of those that are in all copies of
-    what a name of WITH stands for."""
+    """Make outer joins of a tree inner ones where that gives the same; returns their numbers."""
     changed: set[int] = set()
     _query(tree, frozenset(), changed)
-    outer = {each.meta.get(_NUMBER) for each in tree.find_all(exp.Join) if each.side}
-    return frozenset(changed - outer)
+    return frozenset(changed)
 
 
 def _make_inner(join: exp.Join) -> None:

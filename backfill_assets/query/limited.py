@@ -11,14 +11,14 @@ from typing import NamedTuple
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.ordered_by import Result
-from backfill_assets.query.parsing import items_of, parse, tokenize, with_depth
+from backfill_assets.query.parsing import items_of, parse, tokenize
+from backfill_assets.query.ties import end_of_order
 
 __all__ = ["MOST_ROWS", "By", "Ending", "copies_of_first", "ending"]
 
 MOST_ROWS = 10_000
 """Of more rows than this no view follows changes in this way: those that it holds are read into the run's process."""
 
-_LIMITS = frozenset({TokenType.LIMIT, TokenType.OFFSET})
 _OPENS = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 
@@ -57,7 +57,7 @@ def ending(query: str, tokens: Sequence[Token], root: exp.Expr, columns: Sequenc
     if start is None or any(isinstance(each, exp.Aliases) for each in root.selects):
         return None
     result = Result.of(tokens, root, columns)
-    terms = [_without_direction(each) for each in items_of(tokens[start + 1 : _end_of_order(tokens, start)])]
+    terms = [_without_direction(each) for each in items_of(tokens[start + 1 : end_of_order(tokens, start) + 1])]
     found = [result.place(each.this, term) for each, term in zip(order.expressions, terms, strict=True)]
     if None in found:
         return None
@@ -108,12 +108,6 @@ def _rows(root: exp.Expr) -> int | None:
         return None
     rows = int(number.name)
     return rows if 1 <= rows <= MOST_ROWS else None
-
-
-def _end_of_order(tokens: Sequence[Token], start: int) -> int:
-    """Where the terms of an ORDER BY end: at LIMIT or OFFSET."""
-    ends = (at for at, (depth, token) in enumerate(with_depth(tokens)) if depth == 0 and token.token_type in _LIMITS)
-    return next((at for at in ends if at > start), len(tokens))
 
 
 def _without_direction(term: Sequence[Token]) -> Sequence[Token]:

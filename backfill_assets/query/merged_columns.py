@@ -1,4 +1,4 @@
-"""Columns of one name that joins make one column of (USING, NATURAL): which of them it is."""
+"""Columns of one name that joins merge into one (USING, NATURAL): which of them the merged one equals."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -13,7 +13,7 @@ __all__ = ["take_first"]
 
 def take_first(tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> None:
     """Put the first column in the place of `coalesce` of it and others, in a tree (`resolved`) of occurrences with columns of
-    these types, where each of the others equals it or is missing with the row of its table. So is a merged column spelled.
+    these types, where each of the others equals it or is missing with the row of its table. So sqlglot spells merged columns.
 
     Example:
         >>> from sqlglot import parse_one
@@ -43,15 +43,15 @@ def _take(call: exp.Coalesce, select: exp.Select) -> None:
 
 
 def _followers(first: str, select: exp.Select) -> set[str]:
-    """The columns of joined tables that are equal to a column where their table has a row; ON says so."""
+    """A column, and those of joined tables that equal it wherever their table has a row, as ON says."""
     found = {first}
     for join in joins_of(select):
-        found |= {new for old, new in _led(join) if old in found}
+        found |= {new for old, new in _equal(join) if old in found}
     return found
 
 
-def _led(join: exp.Join) -> Iterator[tuple[str, str]]:
-    """Columns, and those of the joined table that ON says to be equal to them."""
+def _equal(join: exp.Join) -> Iterator[tuple[str, str]]:
+    """Columns of earlier tables, each with one of the joined table that ON says to be equal to it."""
     own = f"{spelled_alias(join.this)}."
     for pair in equalities(join.args.get("on")):
         for old, new in (pair, pair[::-1]):

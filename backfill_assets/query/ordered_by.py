@@ -1,4 +1,4 @@
-"""Which column of its result a term of a query's ORDER BY is.
+"""Which column of a query's result a term of its ORDER BY is.
 
 Spark looks a name up in the result first, then in what the SELECT reads. Expressions are compared by their words, as sqlglot
 reads some that differ as one.
@@ -12,10 +12,11 @@ from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.parsing import items_of, with_depth
 from backfill_assets.query.resolved import joins_of, merges, sources_of
+from backfill_assets.query.select_list import bounds_of_list
+from backfill_assets.query.spelling import TEXTS
 
 __all__ = ["Result"]
 
-_TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
 _QUANTIFIERS: Final = frozenset({TokenType.ALL, TokenType.DISTINCT})
 
 
@@ -56,7 +57,9 @@ class Result:
         named = () if any(map(merges, joins_of(root))) else (each.alias_or_name.lower() for each in sources)
         tables = frozenset(named) - {""}
         is_all = len(sources) == 1 and len(root.expressions) == 1 and isinstance(root.expressions[0], exp.Star)
-        listed = items_of(_select_list(tokens))
+        begin, end = bounds_of_list(tokens)
+        begin += begin < end and tokens[begin].token_type in _QUANTIFIERS
+        listed = items_of(tokens[begin:end])
         if root.is_star or not len(listed) == len(root.expressions) == len(names):
             return cls(lower, (), tables, is_all=is_all)
         values = map(_without_alias, listed, root.expressions)
@@ -69,10 +72,9 @@ class Result:
             number = int(value.name) - 1 if value.name.isdecimal() and not value.is_string else -1
             return number if 0 <= number < len(self.names) else None
         words = _words(written, self.tables)
-        if len(words) == 1 and isinstance(value, exp.Column) and words[0].text in self.names:
-            is_own = not words[0].table or (self.is_all and words[0].table not in self.names)
-            if is_own:
-                return self.names.index(words[0].text)
+        is_name = isinstance(value, exp.Column) and len(words) == 1 and words[0].text in self.names
+        if is_name and (not words[0].table or (self.is_all and words[0].table not in self.names)):
+            return self.names.index(words[0].text)
         if value.find(exp.Query) or any(map(self._is_other, value.find_all(exp.Column))):
             return None
         return next((at for at, each in enumerate(self.items) if _are_same(each, words)), None)
@@ -83,16 +85,6 @@ class Result:
         if name not in self.names:
             return False
         return not self.items or not _are_same(self.items[self.names.index(name)], (_Word("", name),))
-
-
-def _select_list(tokens: Sequence[Token]) -> list[Token]:
-    """The words between SELECT and FROM, outside of all brackets."""
-    outer = [at for at, (depth, _) in enumerate(with_depth(tokens)) if depth == 0]
-    begin = next((at for at in outer if tokens[at].token_type == TokenType.SELECT), len(tokens)) + 1
-    froms = (at for at in outer if at > begin and tokens[at].token_type == TokenType.FROM)
-    end = next((at for at in froms if tokens[at - 1].token_type != TokenType.DISTINCT), len(tokens))
-    begin += begin < end and tokens[begin].token_type in _QUANTIFIERS
-    return list(tokens[begin:end])
 
 
 def _without_alias(item: Sequence[Token], read: exp.Expr) -> Sequence[Token]:
@@ -113,7 +105,7 @@ def _words(tokens: Sequence[Token], tables: Collection[str]) -> tuple[_Word, ...
         if after == TokenType.DOT and before != TokenType.DOT and token.text.lower() in tables:
             table = token.text.lower()
         elif not (token.token_type == TokenType.DOT and table):
-            is_text = token.token_type in _TEXTS
+            is_text = token.token_type in TEXTS
             words.append(_Word(table, token.text if is_text else token.text.lower(), is_text))
             table = ""
     return tuple(words)

@@ -12,10 +12,11 @@ from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.parsing import Part
 
-__all__ = ["Word", "backquoted", "canonical_text", "joined_words", "sliced", "words_of"]
+__all__ = ["TEXTS", "Word", "backquoted", "canonical_text", "joined_words", "sliced", "words_of"]
 
 _TIGHT_BEFORE: Final = frozenset({",", ")", ".", "[", "]", "::"})
-_TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
+"""The kinds of tokens that are constant texts, whose case counts."""
 _TIGHT_AFTER: Final = frozenset({"(", ".", "[", "::"})
 
 
@@ -37,10 +38,10 @@ def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) ->
         if token.start <= end:
             # A literal such as 1L is several tokens at the same position: its text is used once.
             continue
-        if token.token_type not in _TEXTS and token.start not in kept:
+        if token.token_type not in TEXTS and token.start not in kept:
             # Two words may be one token, such as GROUP BY, with any white space between them.
             text = text.lower() if text.startswith("`") else " ".join(text.lower().split())
-        if token.token_type in _TEXTS and words and token.start == end + 1 and words[-1].text[-1] == text[0]:
+        if token.token_type in TEXTS and words and token.start == end + 1 and words[-1].text[-1] == text[0]:
             # 'it''s' is two tokens, and differs from 'it' 's'.
             words[-1] = Word(words[-1].text + text, words[-1].start, token.end)
         else:

@@ -23,7 +23,7 @@ from backfill_assets.query.window_orders import (
     orders_of_windows,
 )
 
-__all__ = ["completed"]
+__all__ = ["completed", "end_of_order"]
 
 _LIMITS: Final = frozenset({TokenType.LIMIT, TokenType.OFFSET})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
@@ -78,7 +78,7 @@ def _limits(tokens: Sequence[Token], root: exp.Expr, rows: RowColumns | None) ->
         )
     for node, start in zip(sorted(queries, key=_before_order), found, strict=False):
         if _is_limited(node) and not _is_by_all(node, rows):
-            end = tokens[_end_of_order(tokens, start)].end + 1
+            end = tokens[end_of_order(tokens, start)].end + 1
             columns = _columns(node, rows)
             plain = "".join(f", {at}" for at, _ in enumerate(columns, 1))
             yield Edit(end, end, "".join(f", {each}" for each in columns), plain)
@@ -151,7 +151,7 @@ def _within(tokens: Sequence[Token], index: int) -> bool:
     return False
 
 
-def _end_of_order(tokens: Sequence[Token], start: int) -> int:
+def end_of_order(tokens: Sequence[Token], start: int) -> int:
     """The last token of an ORDER BY: before LIMIT, OFFSET, WINDOW, a closing bracket or the end."""
     depth = 0
     for at in range(start + 1, len(tokens)):

@@ -182,8 +182,8 @@ ADDED: tuple[Mutation, ...] = (
     Mutation(
         name="a comparison in the list ends it",
         file="backfill_assets/query/select_list.py",
-        old="if kinds[at - 1] != TokenType.DISTINCT), -1)",
-        new="if kinds[at] != TokenType.DISTINCT), -1)",
+        old="if tokens[at - 1].token_type != TokenType.DISTINCT), len(tokens))",
+        new="if True), len(tokens))",
         tests=(f"{LISTS}::test_a_list_is_cut_at_its_commas_and_nowhere_else",),
     ),
 )

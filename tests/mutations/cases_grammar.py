@@ -6,12 +6,12 @@ __all__ = ["GRAMMAR"]
 
 PARSING = "backfill_assets/query/parsing.py"
 RESOLVED = "backfill_assets/query/resolved.py"
+ORDERED = "backfill_assets/query/ordered_by.py"
 MERGED = "backfill_assets/query/merged_columns.py"
 SPELLED = "tests/query/test_grammar.py::test_other_values_are_spelled_otherwise"
 NAMES = "tests/query/test_names_inside_columns.py"
 NOT_FIRST = "tests/query/test_merged_columns.py::test_no_merged_column_is_that_of_the_first_table_if"
-CHAINS = "tests/query/test_using_chains.py"
-
+ENDS = "tests/query/test_limited.py::test_others_have_no_such_end"
 LATERAL = "tests/e2e/tables/test_lateral_columns.py"
 
 GRAMMAR: tuple[Mutation, ...] = (
@@ -20,13 +20,6 @@ GRAMMAR: tuple[Mutation, ...] = (
         file=PARSING,
         old="""return exp.Anonymous(this="shiftrightunsigned", expressions=[super()._parse_term(parse_mod)])""",
         new="""return super()._parse_term(parse_mod)""",
-        tests=(SPELLED,),
-    ),
-    Mutation(
-        name="patterns that differ in some years are taken for one",
-        file=PARSING,
-        old="""            node.set("format", arguments[1].copy())\n""",
-        new="""            pass\n""",
         tests=(SPELLED,),
     ),
     Mutation(
@@ -86,31 +79,31 @@ GRAMMAR: tuple[Mutation, ...] = (
         tests=(f"{LATERAL}::test_a_view_of_them_is_compared_in_full",),
     ),
     Mutation(
-        name="the first of several columns is told by its name, also where another has it in the result",
-        file="backfill_assets/query/ordered_by.py",
+        name="a column in an expression of ORDER BY is not looked up in the result",
+        file=ORDERED,
         old=""" or any(map(self._is_other, value.find_all(exp.Column))):""",
         new=""":""",
-        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+        tests=(ENDS,),
     ),
     Mutation(
         name="a column of one table is taken for that of another in an order",
-        file="backfill_assets/query/ordered_by.py",
+        file=ORDERED,
         old="""(a.table == b.table or not (a.table and b.table))""",
         new="""True""",
-        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+        tests=(ENDS,),
     ),
     Mutation(
         name="a merged column is taken for that of a table in an order",
-        file="backfill_assets/query/ordered_by.py",
+        file=ORDERED,
         old="""() if any(map(merges, joins_of(root))) else (""",
         new="""(""",
-        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+        tests=(ENDS,),
     ),
     Mutation(
         name="texts in two cases are one in an order",
-        file="backfill_assets/query/ordered_by.py",
+        file=ORDERED,
         old="""token.text if is_text else token.text.lower()""",
         new="""token.text.lower()""",
-        tests=("tests/query/test_limited.py::test_others_have_no_such_end",),
+        tests=(ENDS,),
     ),
 )

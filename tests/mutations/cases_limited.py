@@ -45,8 +45,8 @@ LIMITED: tuple[Mutation, ...] = (
     Mutation(
         name="a name in ORDER BY is first looked up in the tables",
         file="backfill_assets/query/ordered_by.py",
-        old="is_own = not words[0].table or",
-        new="is_own = not words[0].table and not self.items or",
+        old="if is_name and (not words[0].table or",
+        new="if is_name and not self.items and (not words[0].table or",
         tests=ENDS,
     ),
     Mutation(
@@ -62,7 +62,10 @@ LIMITED: tuple[Mutation, ...] = (
         file="backfill_assets/query/parsing.py",
         old="""        node.set("format", arguments[1].copy())""",
         new="""        pass""",
-        tests=("tests/query/test_key_classes.py",),
+        tests=(
+            "tests/query/test_key_classes.py",
+            "tests/query/test_grammar.py::test_other_values_are_spelled_otherwise",
+        ),
     ),
     Mutation(
         name="the direction of an order is lost",

@@ -321,9 +321,8 @@ def test_a_key_that_the_query_leaves_out_is_a_hidden_column() -> None:
     assert query.output_columns == ("odd",)
 
 
-@pytest.mark.parametrize("value", ["parse_json(s)", "to_char(k, '999')"])
-def test_what_sqlglot_spells_as_a_key_does_not_tell_it(value: str) -> None:
-    key = {"parse_json(s)": "s", "to_char(k, '999')": "CAST(k AS STRING)"}[value]
+@pytest.mark.parametrize(("value", "key"), [("parse_json(s)", "s"), ("to_char(k, '999')", "CAST(k AS STRING)")])
+def test_what_sqlglot_spells_as_a_key_does_not_tell_it(value: str, key: str) -> None:
     query = analyzed(f"SELECT {value} AS x, id, rank() OVER (PARTITION BY {key} ORDER BY id) AS r FROM a")
     assert query.classes.classes[0].carrier == "`__class_0`"
 

@@ -19,7 +19,12 @@ SCHEMA = "id BIGINT, v BIGINT"
 QUERY = "SELECT * FROM orders JOIN LATERAL (SELECT id + v AS most) ON v <= most"
 
 
-def test_a_view_of_them_is_compared_in_full(tmp_path: Path) -> None:
+@pytest.mark.parametrize("connected", [False, pytest.param(True, marks=pytest.mark.full)])
+def test_a_view_of_them_is_compared_in_full(
+    tmp_path: Path, connected: bool, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if connected:
+        monkeypatch.setenv("SPARK_REMOTE", request.getfixturevalue("remote"))
     lake = Lake(tmp_path)
     lake.append("orders", [{"id": number, "v": number % 5} for number in range(60)])
     doubled = lake.view("doubled", QUERY, lake.table("orders", None), refresh_mode="full")
