@@ -9,6 +9,7 @@ from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.relational import analyze_relational
 from tests.support.followed_frames import Tables, after, frames, visible
 from tests.support.lake import Lake
+from tests.support.over_connect import over_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -19,22 +20,29 @@ SCHEMA = "id BIGINT, v BIGINT"
 QUERY = "SELECT * FROM orders JOIN LATERAL (SELECT id + v AS most) ON v <= most"
 
 
-@pytest.mark.parametrize("connected", [False, pytest.param(True, marks=pytest.mark.full)])
-def test_a_view_of_them_is_compared_in_full(
-    tmp_path: Path, connected: bool, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if connected:
-        monkeypatch.setenv("SPARK_REMOTE", request.getfixturevalue("remote"))
-    lake = Lake(tmp_path)
+def compared_in_full(root: str) -> int:
+    """How many rows a view has after a refresh that writes only the rows that differ."""
+    lake = Lake(Path(root))
     lake.append("orders", [{"id": number, "v": number % 5} for number in range(60)])
     doubled = lake.view("doubled", QUERY, lake.table("orders", None), refresh_mode="full")
-    lake.view("reads_it", "SELECT id, most FROM doubled", doubled)  # so that only rows that differ are written
+    lake.view("reads_it", "SELECT id, most FROM doubled", doubled)  # so that the view is not replaced
     lake.project.refresh("doubled")
-    lake.sql("orders", "UPDATE {t} SET v = 9 WHERE id = 20", "DELETE FROM {t} WHERE id = 50")
+    lake.sql("orders", "UPDATE {t} SET v = 9 WHERE id = 20", "DELETE FROM {t} WHERE id = 50", spark=False)
     lake.append("orders", [{"id": 7, "v": 9}, {"id": 99, "v": None}])
     lake.project.refresh("doubled")
-    assert lake.shown("doubled") == lake.expected("doubled", QUERY, "orders") != {}
+    shown = lake.shown("doubled")
+    assert shown == lake.expected("doubled", QUERY, "orders")
     lake.passes("doubled", ["exactly_once"])
+    return shown.total()
+
+
+def test_a_view_of_them_is_compared_in_full(tmp_path: Path) -> None:
+    assert compared_in_full(str(tmp_path)) == 60
+
+
+@pytest.mark.full
+def test_a_view_of_them_is_compared_in_full_over_connect(tmp_path: Path, remote: str) -> None:
+    assert over_connect(remote, compared_in_full, tmp_path) == 60
 
 
 @pytest.mark.parametrize(
