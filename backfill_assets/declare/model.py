@@ -13,7 +13,7 @@ from backfill_assets.declare.arguments import Start
 from backfill_assets.query.aggregate import is_aggregate
 from backfill_assets.query.clock import calls_clock
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.query import Query
+from backfill_assets.query.query import Query, key_of_text, reader_key
 from backfill_assets.query.record_columns import ERROR, OFFSET, PARTITION, VALUE
 from backfill_assets.query.rules_end import is_relational
 
@@ -300,9 +300,22 @@ def is_whole(
     Parts of UNION ALL over tables with different keys have no key in common, unless the view has one (`own_key`).
     """
     mixed = len({isinstance(each, KafkaSource) for each in upstreams}) > 1
-    keys = {each.primary_key if isinstance(each, DeltaTable) else None for each in upstreams}
-    differ = not own_key and None not in keys and len(keys) > 1
-    return refresh_mode == "full" or mixed or differ or is_relational(query)
+    in_full = refresh_mode == "full" or mixed or is_relational(query)
+    return in_full or (len(upstreams) > 1 and not own_key and len(set(map(_key_of_rows, upstreams))) > 1)
+
+
+def _key_of_rows(table: "Upstream") -> tuple[str, ...]:
+    """The columns by which rows of a table are known, as far as declarations tell; the name of the table alone where they do
+    not, and where its rows are known by what they hold."""
+    if isinstance(table, KafkaSource):
+        return (PARTITION, OFFSET)
+    if isinstance(table, DeltaTable):
+        return table.primary_key
+    if table.query is not None:
+        return reader_key(table.query)
+    keys = tuple((each.name, _key_of_rows(each)) for each in table.tables)
+    found = table.own_key or (None if table.whole else key_of_text(table.text, keys))
+    return (f"{table.target}/*",) if found is None else found
 
 
 Declared = KafkaSource | MaterializedView

@@ -15,8 +15,6 @@ __all__ = ["are_exact", "sums_are_kept"]
 
 _WHOLE: Final = frozenset(exp.DataType.INTEGER_TYPES)
 _SUMMED: Final = frozenset({*_WHOLE, *exp.DataType.FLOAT_TYPES, exp.DataType.Type.DECIMAL})
-_LONGEST_AVERAGED: Final = 32
-"""The average of longer decimals has a type in which it cannot be computed exactly from sum and count."""
 
 
 def sums_are_kept(tree: exp.Expr, tables: Mapping[str, tuple[Column, ...]]) -> bool:
@@ -50,12 +48,7 @@ def _typed(tree: exp.Expr, tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr
 
 def _is_kept(call: exp.Expr) -> bool:
     kind = call.this.type
-    if not isinstance(kind, exp.DataType):
-        return False
-    if kind.this != exp.DataType.Type.DECIMAL or isinstance(call, exp.Sum):
-        return kind.this in _SUMMED
-    digits = [int(each.name) for each in kind.expressions]
-    return isinstance(call.this, exp.Column) and bool(digits) and digits[0] <= _LONGEST_AVERAGED
+    return isinstance(kind, exp.DataType) and kind.this in _SUMMED
 
 
 def _is_exact(call: exp.Expr) -> bool:

@@ -3,14 +3,16 @@
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Final
 
 from sqlglot import exp
 
+from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_aggregate, is_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_calls, check_collations, check_words
-from backfill_assets.query.expressions import check_used, scope_of
+from backfill_assets.query.expressions import check_used, name_parts, scope_of
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.relational import RelationalQuery, analyze_relational
@@ -20,7 +22,17 @@ from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
 from backfill_assets.query.rules_end import is_relational
 from backfill_assets.query.spelling import backquoted, canonical_text
 
-__all__ = ["Query", "analyze", "input_columns", "is_constrained", "named_in", "reader_key", "spelled", "unique_keys"]
+__all__ = [
+    "Query",
+    "analyze",
+    "input_columns",
+    "is_constrained",
+    "key_of_text",
+    "named_in",
+    "reader_key",
+    "spelled",
+    "unique_keys",
+]
 
 _DEEPEST: Final = 20_000
 """How many calls may be within each other while a query is read: some for each operator of a chain, and each bracket."""
@@ -67,6 +79,28 @@ def analyze(
 def reader_key(query: Query) -> tuple[str, ...]:
     """The columns of a view that identify its rows for readers; none if rows are only ever added."""
     return (isinstance(query, RowwiseQuery) and query.primary_key) or query.key_columns
+
+
+@lru_cache(maxsize=1024)
+def key_of_text(
+    query: str, keys: tuple[tuple[str, tuple[str, ...]], ...], primary_key: tuple[str, ...] = ()
+) -> tuple[str, ...] | None:
+    """The columns by which rows of a view over tables with these `keys` are known, as far as its text shows without the
+    tables' other columns; None if it does not.
+
+    Example:
+        >>> key_of_text("SELECT city, count(*) AS n FROM t GROUP BY city", (("t", ("id",)),))
+        ('city',)
+    """
+    named = [part for each in parse(query, tokenize(query)).find_all(exp.Column) for part in name_parts(each)]
+    tables = {}
+    for table, key in keys:
+        spelled_as = {name.lower(): name for name in (*named, *key) if name != "*"}
+        tables[table] = tuple(Column(name, "STRING") for name in spelled_as.values())
+    try:
+        return reader_key(analyze(query, tables, dict(keys), primary_key))
+    except QueryError:
+        return None
 
 
 def is_constrained(query: Query) -> bool:

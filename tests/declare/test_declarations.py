@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone
 from functools import partial
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -213,6 +214,36 @@ def test_a_join_of_a_source_and_a_table_reads_both_as_tables() -> None:
     assert fingerprint_of(view)["schema"] != fingerprint_of(changed)["schema"]
     assert "layout" in fingerprint_of(view)
     assert "layout" not in fingerprint_of(materialized_view("copy", query="SELECT id FROM orders", upstreams=[orders]))
+
+
+def test_parts_of_a_union_are_kept_by_a_key_that_all_have_and_otherwise_read_as_whole_tables() -> None:
+    orders = kafka_source("orders", topic="orders", schema="id LONG, city STRING")
+    people, shops = (delta_table(name, path=name, primary_key="id") for name in ("people", "shops"))
+    items = delta_table("items", path="items", primary_key="item")
+
+    def over(name: str, query: str, *upstreams: Any, **given: Any) -> MaterializedView:
+        return materialized_view(name, query=query, upstreams=upstreams, **given)
+
+    plain = over("plain", "SELECT id, city FROM people WHERE city > ''", people)
+    starred = over("starred", "SELECT * FROM shops", shops)
+    hidden = over("hidden", "SELECT city FROM people", people)
+    grouped = over("grouped", "SELECT city, count(*) AS n FROM people GROUP BY city", people)
+    of_all = over("of_all", "SELECT p.city FROM people AS p JOIN shops AS s USING (id)", people, shops)
+    records = over("records", "SELECT id, city FROM orders", orders)
+    counted = over("counted", "SELECT city, count(*) AS n FROM orders GROUP BY city", orders)
+    named = over(
+        "named", "SELECT p.city FROM people AS p JOIN shops AS s USING (id)", people, shops, primary_key="city"
+    )
+
+    def is_whole(one: Any, other: Any, **given: Any) -> bool:
+        query = f"SELECT city FROM {one.name} UNION ALL SELECT city FROM {other.name}"
+        return over("both", query, one, other, **given).whole
+
+    same = [(people, shops), (plain, shops), (plain, starred), (grouped, counted), (named, grouped)]
+    assert not any(is_whole(one, other) for one, other in same)
+    others = [plain, items, hidden, grouped, of_all, records]
+    assert all(is_whole(one, other) for one, other in combinations(others, 2))
+    assert not is_whole(plain, items, primary_key="city")
 
 
 def test_a_source_that_keeps_only_new_records_is_not_read_as_a_whole_table() -> None:

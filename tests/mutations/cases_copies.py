@@ -77,6 +77,27 @@ COPIES: tuple[Mutation, ...] = (
         tests=("tests/e2e/tables/test_aggregate_maintenance.py::test_averages_of_decimals_are_exactly_those_of_spark",),
     ),
     Mutation(
+        name="the last half of a long quotient loses its zeros",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old="lpad(CAST({last} AS STRING), 19, '0')",
+        new="CAST({last} AS STRING)",
+        tests=("tests/e2e/tables/test_aggregate_maintenance.py::test_averages_of_decimals_are_exactly_those_of_spark",),
+    ),
+    Mutation(
+        name="averages of long decimals are divided as short ones are",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old="_divided(whole, divisor) if precision <= _LONGEST_QUOTIENT else _divided_long(whole, divisor)",
+        new="_divided(whole, divisor)",
+        tests=("tests/e2e/tables/test_aggregate_maintenance.py::test_averages_of_decimals_are_exactly_those_of_spark",),
+    ),
+    Mutation(
+        name="averages have four more digits even where there is no room",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old="wider = min(scale + 4, _MOST_DIGITS)",
+        new="wider = scale + 4",
+        tests=("tests/e2e/tables/test_aggregate_maintenance.py::test_averages_of_decimals_are_exactly_those_of_spark",),
+    ),
+    Mutation(
         name="equal rows share a number",
         file=APPLY,
         old="F.row_number().over(same)",

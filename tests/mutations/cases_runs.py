@@ -12,6 +12,10 @@ BY_KEY = "tests/core/strategies/test_arrangement.py"
 LOOP = "tests/core/epoch/test_run_loop.py"
 BUCKET = "tests/core/epoch/test_limits.py"
 DECIDER = "tests/core/strategies/test_snapshot.py"
+UNION_KEYS = (
+    "tests/declare/test_declarations.py::"
+    "test_parts_of_a_union_are_kept_by_a_key_that_all_have_and_otherwise_read_as_whole_tables"
+)
 
 RUNS: tuple[Mutation, ...] = (
     Mutation(
@@ -106,6 +110,27 @@ RUNS: tuple[Mutation, ...] = (
         old="""if not column.name.startswith("__"))""",
         new="if column.name)",
         tests=("tests/query/test_rowwise.py::test_a_star_over_a_view_leaves_its_hidden_columns_out",),
+    ),
+    Mutation(
+        name="views over whole tables have the same key",
+        file="backfill_assets/declare/model.py",
+        old="found = table.own_key or (None if table.whole else key_of_text(table.text, keys))",
+        new="found = table.own_key or (() if table.whole else key_of_text(table.text, keys))",
+        tests=(UNION_KEYS,),
+    ),
+    Mutation(
+        name="a view has the key of what it reads, whatever its query gives",
+        file="backfill_assets/declare/model.py",
+        old="else key_of_text(table.text, keys))",
+        new="else keys[0][1])",
+        tests=(UNION_KEYS,),
+    ),
+    Mutation(
+        name="a view's own key does not keep the parts of a union",
+        file="backfill_assets/declare/model.py",
+        old="(len(upstreams) > 1 and not own_key and",
+        new="(len(upstreams) > 1 and",
+        tests=(UNION_KEYS,),
     ),
     Mutation(
         name="parts of a union may have different keys",

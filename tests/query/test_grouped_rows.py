@@ -39,7 +39,6 @@ def test_groups_of_joined_rows_are_cut_from_the_rows(query: str, rows: str, grou
     [
         "SELECT a.k, count(DISTINCT b.id) AS n FROM a JOIN b USING (id) GROUP BY a.k",
         "SELECT a.k, sum(a.at - b.at) AS n FROM a JOIN b USING (id) GROUP BY a.k",
-        "SELECT a.k, avg(a.d * b.d) AS n FROM a JOIN b USING (id) GROUP BY a.k",
         "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY a.k HAVING count(*) > 1",
         "SELECT a.k, count(*) AS n FROM a JOIN b USING (id) GROUP BY ROLLUP (a.k)",
         "SELECT s.end AS x, count(*) AS n FROM (SELECT session_window(at, '1 hour') AS s FROM a) GROUP BY s",

@@ -39,8 +39,10 @@ _OLD: Final = "__old"
 _AGAIN: Final = "__again"
 _INTEGRAL: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOATING: Final = frozenset({"float", "double", "string", "void"})
-# The average of longer decimals has a type in which it cannot be computed exactly from sum and count.
-_LONGEST_AVERAGED: Final = 32
+# Spark's quotient of whole numbers has no more digits than this before its point.
+_LONGEST_QUOTIENT: Final = 32
+_MOST_DIGITS: Final = 38
+_HALF: Final = "10000000000000000000BD"
 # Spark's `-` and `abs` round decimals to this many digits.
 _LONGEST_NEGATED: Final = 34
 _INSERTED: Final = f"{SIGN} > 0"
@@ -200,11 +202,6 @@ def _decimal(call: Call, kind: str) -> tuple[int, int]:
             "AGGREGATE_TYPE", f"the query has {call.function}() of a {kind.upper()}, whose sum cannot be maintained"
         )
     precision, scale = map(int, digits.split(","))
-    if call.function == "avg" and precision > _LONGEST_AVERAGED:
-        raise refusal(
-            "AGGREGATE_TYPE",
-            f"the query has avg() of a {kind.upper()}; averages are kept exactly up to {_LONGEST_AVERAGED} digits",
-        )
     return precision, scale
 
 
@@ -230,7 +227,7 @@ def _total(call: Call, kind: str, total: str) -> str:
     if kind in _INTEGRAL:
         return f"CAST({total} AS BIGINT)"
     precision, scale = _decimal(call, kind)
-    return f"CAST({total} AS DECIMAL({min(38, precision + 10)},{scale}))"
+    return f"CAST({total} AS DECIMAL({min(precision + 10, _MOST_DIGITS)},{scale}))"
 
 
 def _average(call: Call, kind: str, total: str, count: str) -> str:
@@ -238,16 +235,32 @@ def _average(call: Call, kind: str, total: str, count: str) -> str:
         return f"CAST({total} AS DOUBLE) / CAST({count} AS DOUBLE)"
     precision, scale = _decimal(call, kind)
     # Spark's division of decimals returns fewer digits than its average: so this is a long division in whole numbers,
-    # to four more digits, with halves rounded away from zero.
+    # to four more digits where there is room for them, with halves rounded away from zero.
+    wider = min(scale + 4, _MOST_DIGITS)
+    more = 10 ** (wider - scale)
     whole, divisor = (
         f"CAST(concat(TRIM(LEADING '-' FROM CAST({total} AS STRING)), 'E{scale}') AS DECIMAL(38,0))",
         f"CAST({count} AS DECIMAL(19,0))",
     )
+    quotient, rest = _divided(whole, divisor) if precision <= _LONGEST_QUOTIENT else _divided_long(whole, divisor)
+    digits = f"CAST(({rest} * {2 * more} + {divisor}) DIV ({divisor} * 2) AS DECIMAL(5,0))"
+    text = f"concat(IF({total} < 0, '-', ''), CAST({quotient} * {more} + {digits} AS STRING), 'E-{wider}')"
+    return f"CAST({text} AS DECIMAL({min(precision + 4, _MOST_DIGITS)},{wider}))"
+
+
+def _divided(whole: str, divisor: str) -> tuple[str, str]:
+    """The quotient of whole numbers, of up to 32 digits, and the rest."""
     rest = f"CAST({whole} % {divisor} AS DECIMAL(19,0))"
-    quotient = f"CAST(({whole} - {rest}) / {divisor} AS DECIMAL({_LONGEST_AVERAGED},0))"
-    digits = f"CAST(({rest} * 20000 + {divisor}) DIV ({divisor} * 2) AS DECIMAL(5,0))"
-    text = f"concat(IF({total} < 0, '-', ''), CAST({quotient} * 10000 + {digits} AS STRING), 'E-{scale + 4}')"
-    return f"CAST({text} AS DECIMAL({precision + 4},{scale + 4}))"
+    return f"CAST(({whole} - {rest}) / {divisor} AS DECIMAL({_LONGEST_QUOTIENT},0))", rest
+
+
+def _divided_long(whole: str, divisor: str) -> tuple[str, str]:
+    """The same of a number of up to 38 digits: its first 19 are divided by themselves, then the rest with its last 19."""
+    low = f"CAST({whole} % {_HALF} AS DECIMAL(19,0))"
+    high = f"CAST(({whole} - {low}) / {_HALF} AS DECIMAL(19,0))"
+    first, carried = _divided(high, divisor)
+    last, rest = _divided(f"({carried} * {_HALF} + {low})", divisor)
+    return f"CAST(concat(CAST({first} AS STRING), lpad(CAST({last} AS STRING), 19, '0')) AS DECIMAL(38,0))", rest
 
 
 def _partial(plan: _Plan, read: "DataFrame", *, sign: str) -> "DataFrame":

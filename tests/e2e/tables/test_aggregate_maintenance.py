@@ -233,14 +233,17 @@ def test_a_sum_past_bigint_is_an_error_that_a_retraction_heals(spark: "SparkSess
     view.check()
 
 
-@pytest.mark.parametrize("kind", ["1,0", "12,2", "18,18", "28,10", "32,0", "32,32"])
+@pytest.mark.parametrize(
+    "kind", ["1,0", "12,2", "18,18", "28,10", "32,0", "32,32", "33,2", "34,0", "36,34", "38,18", "38,38"]
+)
 def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", kind: str) -> None:
     precision, scale = map(int, kind.split(","))
     chance = random.Random(kind)
     columns = parse_schema(f"g INT, m DECIMAL({kind})")
-    most = 10**precision - 1
+    most = 10 ** min(precision, 34) - 1  # the type of longer averages has no room for more
     numbers = [(g, chance.randrange(-most, most + 1)) for g in range(40) for _ in range(g + 1)]
     numbers += [(40, -most + chance.randrange(2)) for _ in range(150)]  # for 32 digits, their sum has 35
+    numbers += [(41, number) for number in (0, 1, -1, 1)]  # a fourth: a digit after those of the numbers
     texts = [(g, f"{number}E-{scale}") for g, number in numbers]
     rows = spark.createDataFrame(texts, "g INT, m STRING").selectExpr("g", f"CAST(m AS DECIMAL({kind})) AS m")
     rows.createOrReplaceTempView("decimals")
@@ -271,10 +274,9 @@ def test_decimals_that_go_take_all_their_digits_with_them(spark: "SparkSession",
     assert Fraction(found["s"]) == sum(Fraction(each["m"]) for each in left.collect()) < 0
 
 
-@pytest.mark.parametrize("call", ["avg(CAST(m AS DECIMAL(33,2)))", "sum(day - day)"])
-def test_sums_that_cannot_be_kept_are_refused(spark: "SparkSession", call: str) -> None:
+def test_sums_that_cannot_be_kept_are_refused(spark: "SparkSession") -> None:
     with pytest.raises(QueryError) as raised:
-        View(spark, f"SELECT g, {call} AS s FROM t GROUP BY g")
+        View(spark, "SELECT g, sum(day - day) AS s FROM t GROUP BY g")
     assert raised.value.reason == "AGGREGATE_TYPE"
 
 
