@@ -229,6 +229,7 @@ def test_parts_of_a_union_are_kept_by_a_key_that_all_have_and_otherwise_read_as_
     hidden = over("hidden", "SELECT city FROM people", people)
     grouped = over("grouped", "SELECT city, count(*) AS n FROM people GROUP BY city", people)
     of_all = over("of_all", "SELECT p.city FROM people AS p JOIN shops AS s USING (id)", people, shops)
+    distinct = over("cities", "SELECT DISTINCT city FROM people", people)
     records = over("records", "SELECT id, city FROM orders", orders)
     counted = over("counted", "SELECT city, count(*) AS n FROM orders GROUP BY city", orders)
     named = over(
@@ -241,7 +242,7 @@ def test_parts_of_a_union_are_kept_by_a_key_that_all_have_and_otherwise_read_as_
 
     same = [(people, shops), (plain, shops), (plain, starred), (grouped, counted), (named, grouped)]
     assert not any(is_whole(one, other) for one, other in same)
-    others = [plain, items, hidden, grouped, of_all, records]
+    others = [plain, items, hidden, grouped, of_all, distinct, records]
     assert all(is_whole(one, other) for one, other in combinations(others, 2))
     assert not is_whole(plain, items, primary_key="city")
 
