@@ -87,6 +87,25 @@ def _as_written(name: str) -> Callable[[list[exp.Expr], Dialect], exp.Expr]:
     return build
 
 
+def _truncated(name: str, unit: int) -> Callable[[list[exp.Expr]], exp.Expr]:
+    """Builds the call of a function that cuts a time to a unit, which may be any expression."""
+
+    def build(arguments: list[exp.Expr]) -> exp.Expr:
+        if len(arguments) == _WITH_UNIT and not isinstance(arguments[unit], exp.Literal):
+            return exp.Anonymous(this=name.lower(), expressions=arguments)
+        node: exp.Expr = SparkParser.FUNCTIONS[name](arguments)
+        return node
+
+    return build
+
+
+class _Percentile(exp.Quantile):
+    """`percentile(value, percentage, frequency)`."""
+
+    arg_types: ClassVar[dict[str, bool]] = {**exp.Quantile.arg_types, "frequency": False}
+
+
+_WITH_UNIT: Final = 2
 _PATTERNED: Final = ("DATE_FORMAT", "FROM_UNIXTIME", "TO_DATE", "TO_TIMESTAMP", "UNIX_TIMESTAMP")
 
 
@@ -97,7 +116,13 @@ class _Parser(SparkParser):
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         **SparkParser.FUNCTIONS,
         **{name: _as_written(name) for name in _PATTERNED},
+        "DATE_TRUNC": _truncated("DATE_TRUNC", 0),
+        "TRUNC": _truncated("TRUNC", 1),
         "TIMEDIFF": SparkParser.FUNCTIONS["TIMESTAMPDIFF"],
+    }
+    FUNCTION_PARSERS: ClassVar[dict[str, Callable[[Any], exp.Expr | None]]] = {
+        **SparkParser.FUNCTION_PARSERS,
+        "PERCENTILE": lambda self: self._parse_distinct_arg_function(_Percentile),
     }
     UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Any], Any]]] = {
         **SparkParser.UNARY_PARSERS,

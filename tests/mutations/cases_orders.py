@@ -149,6 +149,20 @@ ORDERS: tuple[Mutation, ...] = (
         tests=("tests/app/test_wiring.py",),
     ),
     Mutation(
+        name="the weights of a percentile come from nowhere",
+        file="backfill_assets/query/parsing.py",
+        old="self._parse_distinct_arg_function(_Percentile)",
+        new="self._parse_distinct_arg_function(exp.Quantile)",
+        tests=("tests/query/test_lineage.py",),
+    ),
+    Mutation(
+        name="the unit of a time is always a literal",
+        file="backfill_assets/query/parsing.py",
+        old="if len(arguments) == _WITH_UNIT and not isinstance(arguments[unit], exp.Literal):",
+        new="if len(arguments) != _WITH_UNIT:",
+        tests=("tests/query/test_lineage.py",),
+    ),
+    Mutation(
         name="a fragment is placed where the text has its words first",
         file="backfill_assets/query/fragments.py",
         old="    return words[found[0]].start if len(found) == 1 else None",
