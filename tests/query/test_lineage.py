@@ -22,8 +22,8 @@ CASES = [
     ),
     ("SELECT id FROM a FULL JOIN b USING (id)", {"id": [("a", "Id"), ("b", "id")]}),
     ("SELECT percentile(x, 0.5, id) AS p FROM a", {"p": [("a", "Id"), ("a", "x")]}),
-    ("SELECT date_trunc(id, x) AS d, trunc(x, id) AS m FROM a", dict.fromkeys("dm", [("a", "Id"), ("a", "x")])),
-    ("SELECT date_trunc('day', x) AS d, trunc(x, 'MM') AS m FROM a", dict.fromkeys("dm", [("a", "x")])),
+    ("SELECT date_trunc(id, x) AS d, trunc(x, id) AS m FROM a", {key: [("a", "Id"), ("a", "x")] for key in "dm"}),
+    ("SELECT date_trunc('day', x) AS d, trunc(x, 'MM') AS m FROM a", {key: [("a", "x")] for key in "dm"}),
     ("SELECT window.start AS s FROM a GROUP BY window(x, '1 hour')", {"s": [("a", "x")]}),
 ]
 
