@@ -76,33 +76,16 @@ class Hops:
 
 
 def note_constants(tree: exp.Expr, tokens: Sequence[Token]) -> None:
-    """Note in a tree which calls may have another unit of time than the query's text has: one is abbreviated there, or is no
-    literal (sqlglot takes the column `month` for the unit of that name); and which texts may be others to Spark."""
+    """Note in a tree which calls may have another unit of time than the query's text has, as one is abbreviated there; and
+    which texts may be others to Spark."""
     strings = [token for token in tokens if token.token_type == TokenType.STRING]
     escaped = {token.text for token in strings if token.end - token.start - 1 != len(token.text)}
     for literal in tree.find_all(exp.Literal):
         if literal.is_string and (literal.name in escaped or "'" in literal.name):
             literal.meta[_ESCAPED] = True
-    abbreviated = any(token.token_type == TokenType.STRING and token.text.upper() in _ABBREVIATED for token in tokens)
-    if abbreviated or not all(_has_literal_unit(tokens, at) for at, token in enumerate(tokens)):
+    if any(token.text.upper() in _ABBREVIATED for token in strings):
         for call in tree.find_all(exp.DateTrunc, exp.TimestampTrunc):
             call.meta[_OTHER_UNIT] = True
-
-
-def _has_literal_unit(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the call that may begin here cuts no time, or by a unit that is a literal: its first argument, or its last."""
-    name = tokens[at].text.upper()
-    is_call = tokens[at + 1 : at + 2] != [] and tokens[at + 1].token_type == TokenType.L_PAREN
-    if not is_call or name not in {"DATE_TRUNC", "TIMESTAMP_TRUNC", "TRUNC"}:
-        return True
-    depth = 0
-    for end in range(at + 1, len(tokens)):
-        depth += {TokenType.L_PAREN: 1, TokenType.R_PAREN: -1}.get(tokens[end].token_type, 0)
-        if not depth:
-            break
-    around = (end - 2, end - 1) if name == "TRUNC" else (at + 3, at + 2)
-    separator, unit = (tokens[each].token_type for each in around)
-    return (separator, unit) == (TokenType.COMMA, TokenType.STRING)
 
 
 def is_computed(node: exp.Expr) -> bool:

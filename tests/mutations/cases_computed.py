@@ -49,16 +49,16 @@ COMPUTED: Final = (
     ),
     Mutation(
         name="the column month is taken for the unit of time",
-        file=KEYS,
-        old="    if abbreviated or not all(",
-        new="    if abbreviated and not all(",
+        file="backfill_assets/query/parsing.py",
+        old='"DATE_TRUNC": _truncated("DATE_TRUNC", 0)',
+        new='"DATE_TRUNC": SparkParser.FUNCTIONS["DATE_TRUNC"]',
         tests=(CASES,),
     ),
     Mutation(
         name="the first argument of trunc is taken for its unit",
-        file=KEYS,
-        old='around = (end - 2, end - 1) if name == "TRUNC" else (at + 3, at + 2)',
-        new="around = (at + 3, at + 2)",
+        file="backfill_assets/query/parsing.py",
+        old='_truncated("TRUNC", 1)',
+        new='_truncated("TRUNC", 0)',
         tests=(CASES,),
     ),
     Mutation(
