@@ -65,8 +65,7 @@ AGGREGATE_HINTS: Final = MappingProxyType({
     "AGGREGATE_FUNCTION": "use count(*), count(x), sum(x), avg(x), min(x) and max(x), each with one argument",
     "AGGREGATE_NESTED": "aggregate once here, and again in a view over this view",
     "AGGREGATE_PLACE": "aggregates belong into the SELECT list; make a row-wise view over this view for more",
-    "AGGREGATE_TYPE": "cast the argument to a type whose sum is kept exactly, such as BIGINT, DECIMAL(28,6) or DOUBLE; or "
-    'have the view computed in full, by refresh_mode="full"',
+    "AGGREGATE_TYPE": "cast the argument to a type that Spark adds up, such as BIGINT, DECIMAL(28,6) or DOUBLE",
     "AGGREGATE_UNION": "make a row-wise view with the UNION ALL, and aggregate in a view over it",
     "GROUPING_SETS": "make one view for each set of group expressions",
     "GROUP_FORM": "write the group expression as GROUP BY has it",

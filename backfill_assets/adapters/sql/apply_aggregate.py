@@ -12,6 +12,7 @@ The upstream is only read if there is such a group: adaptive execution detects t
 Spark Connect, too. `changes` is read several times: cache it if it is expensive.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -45,6 +46,7 @@ _MOST_DIGITS: Final = 38
 _HALF: Final = "10000000000000000000BD"
 # Spark's `-` and `abs` round decimals to this many digits.
 _LONGEST_NEGATED: Final = 34
+_COUNTED: Final = "decimal(20,6)"
 _INSERTED: Final = f"{SIGN} > 0"
 
 
@@ -161,21 +163,22 @@ def _states(call: Call, types: dict[str, str]) -> Iterator[_State]:
         return
     number, value = call.argument, f"__arg_{call.argument}"
     if call.function in {"min", "max"}:
-        yield _extreme(call.function, number)
+        yield _extreme(call.function, number, types[value])
         return
     yield _State(f"__n_{number}", f"IF({value} IS NULL, 0L, 1L)", f"sum(__n_{number} * {SIGN})")
     if call.function != "count":
         yield _sum(call, types[value])
 
 
-def _extreme(function: str, number: int) -> _State:
-    name = f"__{function}_{number}"
+def _extreme(function: str, number: int, kind: str) -> _State:
+    name, value = f"__{function}_{number}", f"__arg_{number}"
     stays = f"{function}(IF({_INSERTED}, {name}, NULL))"
     gone = f"{function}(IF({_INSERTED}, NULL, {name}))"
     # An old or new value beyond all deleted values still exists; a deleted value that is equal to it may have been the
     # last.
     passed = f"{gone} >= {stays}" if function == "max" else f"{gone} <= {stays}"
-    return _State(name, f"__arg_{number}", stays, f"coalesce({passed}, {gone} IS NOT NULL)")
+    of_row = _counted(kind, value) if _unit(kind) else value
+    return _State(name, of_row, stays, f"coalesce({passed}, {gone} IS NOT NULL)")
 
 
 def _sum(call: Call, kind: str) -> _State:
@@ -184,9 +187,26 @@ def _sum(call: Call, kind: str) -> _State:
         # NaN and infinity cannot be subtracted, and subtracting floats is not exact.
         gone = f"coalesce(bool_or(NOT {_INSERTED} AND {name} IS NOT NULL), FALSE)"
         return _State(name, f"CAST({value} AS DOUBLE)", f"sum(IF({_INSERTED}, {name}, NULL))", gone)
+    if _unit(kind):
+        value, kind = _counted(kind, value), _COUNTED
     precision, scale = (19, 0) if kind in _INTEGRAL else _decimal(call, kind)
     gone = f"-{name}" if precision <= _LONGEST_NEGATED else _negative(name, scale)
     return _State(name, f"CAST({value} AS DECIMAL(38,{scale}))", f"sum(IF({_INSERTED}, {name}, {gone}))")
+
+
+def _unit(kind: str) -> str:
+    """The unit of which an interval is so many; empty for other types. Delta keeps no intervals."""
+    return "MONTH" if re.search("year|month", kind) else "SECOND" if re.search("day|hour|minute|second", kind) else ""
+
+
+def _counted(kind: str, value: str) -> str:
+    """How many months or seconds an interval has."""
+    return f"CAST(CAST({value} AS INTERVAL {_unit(kind)}) AS {_COUNTED})"
+
+
+def _interval(kind: str, value: str) -> str:
+    """The interval of so many months or seconds."""
+    return f"CAST(CAST({value} AS INTERVAL {_unit(kind)}) AS {kind})"
 
 
 def _negative(value: str, scale: int) -> str:
@@ -218,10 +238,13 @@ def _result(call: Call, types: dict[str, str]) -> str:
             value = _total(call, kind, total) if call.function == "sum" else _average(call, kind, total, count)
             return f"CASE WHEN {count} > 0 THEN {value} END"
         case extreme:
-            return f"__{extreme}_{number}"
+            found = f"__{extreme}_{number}"
+            return _interval(kind, found) if _unit(kind) else found
 
 
 def _total(call: Call, kind: str, total: str) -> str:
+    if _unit(kind):
+        return _interval(kind, total)
     if kind in _FLOATING:
         return total
     if kind in _INTEGRAL:
@@ -231,6 +254,8 @@ def _total(call: Call, kind: str, total: str) -> str:
 
 
 def _average(call: Call, kind: str, total: str, count: str) -> str:
+    if _unit(kind):
+        return f"{_interval(kind, total)} / {count}"
     if kind in _FLOATING or kind in _INTEGRAL:
         return f"CAST({total} AS DOUBLE) / CAST({count} AS DOUBLE)"
     precision, scale = _decimal(call, kind)
