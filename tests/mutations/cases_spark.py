@@ -330,8 +330,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="an extreme that goes is not computed again",
         file=GROUPS,
-        old="""return _State(name, f"__arg_{number}", stays, f"coalesce({passed}, {gone} IS NOT NULL)")""",
-        new="""return _State(name, f"__arg_{number}", stays)""",
+        old="""return _State(name, of_row, stays, f"coalesce({passed}, {gone} IS NOT NULL)")""",
+        new="""return _State(name, of_row, stays)""",
         tests=(READ_AGAIN, BATCH_ANSWER),
     ),
     Mutation(
