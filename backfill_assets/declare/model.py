@@ -5,6 +5,7 @@ The functions in `declarations` check the arguments and create these.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from backfill_assets.core.epoch.costs import Strategy
@@ -267,10 +268,20 @@ class MaterializedView:
         """The asset key, for use in `deps` of other assets."""
         return _asset_key(self.labels.key, ["views", self.name])
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether its query is computed over whole tables, or reads sources and tables together."""
         return is_whole(self.text, self.upstreams, self.refresh_mode, self.own_key)
+
+    @cached_property
+    def row_key(self) -> tuple[str, ...]:
+        """The columns by which its rows are known, as far as declarations tell; the name of its table alone where they do
+        not, and where its rows are known by what they hold."""
+        if self.query is not None:
+            return reader_key(self.query)
+        keys = tuple((each.name, _key_of_rows(each)) for each in self.tables)
+        found = self.own_key or (None if self.whole else key_of_text(self.text, keys))
+        return (f"{self.target}/*",) if found is None else found
 
     @property
     def reads_clock(self) -> bool:
@@ -305,17 +316,9 @@ def is_whole(
 
 
 def _key_of_rows(table: "Upstream") -> tuple[str, ...]:
-    """The columns by which rows of a table are known, as far as declarations tell; the name of the table alone where they do
-    not, and where its rows are known by what they hold."""
     if isinstance(table, KafkaSource):
         return (PARTITION, OFFSET)
-    if isinstance(table, DeltaTable):
-        return table.primary_key
-    if table.query is not None:
-        return reader_key(table.query)
-    keys = tuple((each.name, _key_of_rows(each)) for each in table.tables)
-    found = table.own_key or (None if table.whole else key_of_text(table.text, keys))
-    return (f"{table.target}/*",) if found is None else found
+    return table.primary_key if isinstance(table, DeltaTable) else table.row_key
 
 
 Declared = KafkaSource | MaterializedView

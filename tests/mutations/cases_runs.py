@@ -114,14 +114,14 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="views over whole tables have the same key",
         file="backfill_assets/declare/model.py",
-        old="found = table.own_key or (None if table.whole else key_of_text(table.text, keys))",
-        new="found = table.own_key or (() if table.whole else key_of_text(table.text, keys))",
+        old="found = self.own_key or (None if self.whole else key_of_text(self.text, keys))",
+        new="found = self.own_key or (() if self.whole else key_of_text(self.text, keys))",
         tests=(UNION_KEYS,),
     ),
     Mutation(
         name="a view has the key of what it reads, whatever its query gives",
         file="backfill_assets/declare/model.py",
-        old="else key_of_text(table.text, keys))",
+        old="else key_of_text(self.text, keys))",
         new="else keys[0][1])",
         tests=(UNION_KEYS,),
     ),
