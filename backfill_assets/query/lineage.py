@@ -9,7 +9,6 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.inlined import inlined
 from backfill_assets.query.occurrences import occurrences
 from backfill_assets.query.parsing import parse, tokenize
-from backfill_assets.query.partition import output_names
 from backfill_assets.query.resolved import OCCURRENCE, resolved, sources_of, unwrapped
 
 __all__ = ["column_lineage"]
@@ -43,7 +42,7 @@ def column_lineage(query: str, tables: Mapping[str, tuple[Column, ...]]) -> dict
     given = _given(tree, names)
     return {
         output: sorted((name, spelled[name][column]) for name, column in columns if column in spelled[name])
-        for output, columns in zip(output_names(tree), given, strict=False)
+        for output, columns in zip(_names(tree), given, strict=False)
     }
 
 
@@ -58,13 +57,25 @@ def _given(node: exp.Expr, names: list[str]) -> _Columns:
     known: dict[str, dict[str, set[tuple[str, str]]]] = {}
     for source in sources_of(inner):
         if isinstance(source, exp.Subquery):
-            known[source.alias_or_name] = dict(zip(output_names(source), _given(source.this, names), strict=False))
+            known[source.alias_or_name] = dict(zip(_names(source), _given(source.this, names), strict=False))
     tables = {
         source.alias_or_name: names[source.meta[OCCURRENCE]]
         for source in inner.find_all(exp.Table)
         if OCCURRENCE in source.meta
     }
-    return [_taken(each, tables, known) for each in inner.expressions]
+    return [_taken(each, tables, known) for each in inner.expressions for _ in _names_of(each)]
+
+
+def _names(source: exp.Expr) -> list[str]:
+    inner = unwrapped(source)
+    while isinstance(inner, exp.SetOperation):
+        inner = unwrapped(inner.left)
+    return [name for each in inner.expressions for name in _names_of(each)] if isinstance(inner, exp.Select) else []
+
+
+def _names_of(item: exp.Expr) -> list[str]:
+    """The columns that an expression of a SELECT list gives: `inline(all) AS (a, b)` gives two."""
+    return [each.name for each in item.aliases] if isinstance(item, exp.Aliases) else [str(item.output_name)]
 
 
 def _taken(

@@ -357,10 +357,10 @@ def _part(select: exp.Select, tokens: list[Token], start: int) -> Part:
 
 def _table(select: exp.Select) -> exp.Table:
     if select.args.get("from_") is None:
-        raise refusal("UNKNOWN_UPSTREAM", "a part of the query reads no upstream: it has no FROM")
+        raise refusal("FORM", "a part of the query reads no upstream: it has no FROM")
     table = select.args["from_"].this
     if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
-        raise refusal("UNKNOWN_UPSTREAM", f"the query reads from {table.sql('spark')}, which is not an upstream")
+        raise refusal("FORM", f"the query reads from {table.sql('spark')}, which is not an upstream")
     _check_clauses(table, allowed=("this", "alias", "db", "catalog"))
     if table.args.get("alias") and table.args["alias"].args.get("columns"):
         raise refusal("UNSUPPORTED", "the query renames the upstream's columns in FROM", hint="rename them with AS")

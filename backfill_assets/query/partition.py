@@ -137,9 +137,12 @@ def has_aggregates(node: exp.Expr) -> bool:
 
 
 def output_names(source: exp.Expr) -> list[str]:
-    """The names of the columns that a subquery gives."""
+    """The name of the column that each expression of a subquery gives; empty for one that gives several."""
     inner = unwrapped(source)
-    return list(inner.named_selects) if isinstance(inner, exp.Query) else []
+    while isinstance(inner, exp.SetOperation):
+        inner = unwrapped(inner.left)
+    given = inner.expressions if isinstance(inner, exp.Select) else []
+    return ["" if isinstance(each, exp.Aliases) else str(each.output_name) for each in given]
 
 
 def subqueries_of(select: exp.Select) -> list[exp.Query]:

@@ -149,6 +149,20 @@ ORDERS: tuple[Mutation, ...] = (
         tests=("tests/app/test_wiring.py",),
     ),
     Mutation(
+        name="a generator with several names shifts the columns after it",
+        file="backfill_assets/query/partition.py",
+        old="""return ["" if isinstance(each, exp.Aliases) else str(each.output_name) for each in given]""",
+        new="""return list(inner.named_selects) if given else []""",
+        tests=("tests/query/test_key_classes.py",),
+    ),
+    Mutation(
+        name="lineage has one column for a generator with several names",
+        file="backfill_assets/query/lineage.py",
+        old="for each in inner.expressions for _ in _names_of(each)]",
+        new="for each in inner.expressions]",
+        tests=("tests/query/test_lineage.py",),
+    ),
+    Mutation(
         name="the weights of a percentile come from nowhere",
         file="backfill_assets/query/parsing.py",
         old="self._parse_distinct_arg_function(_Percentile)",

@@ -24,6 +24,11 @@ COVERED = [
     ("SELECT a.id FROM a JOIN b ON a.id = b.id LEFT JOIN c ON c.k = b.id", [{0: "id", 1: "id", 2: "k"}]),
     ("SELECT a.id FROM a, b LEFT JOIN c ON c.k = b.id WHERE a.id = b.id", [{0: "id", 1: "id", 2: "k"}]),
     ("SELECT DISTINCT k FROM a", [{0: "k"}]),
+    (
+        "SELECT s.k, max(b.s) AS n FROM (SELECT posexplode(array(s)) AS (p, e), k, id FROM a) AS s JOIN b ON s.k = b.k "
+        "GROUP BY s.k",
+        [{0: "k", 1: "k"}],
+    ),
     ("SELECT k, count(*) AS n FROM a GROUP BY k HAVING count(*) > 1", [{0: "k"}]),
     ("SELECT k AS n, percentile(id, 0.5) AS p FROM a GROUP BY 1", [{0: "k"}]),
     ("SELECT k, median(id) AS n FROM a GROUP BY ALL", [{0: "k"}]),

@@ -24,6 +24,10 @@ CASES = [
     ("SELECT percentile(x, 0.5, id) AS p FROM a", {"p": [("a", "Id"), ("a", "x")]}),
     ("SELECT date_trunc(id, x) AS d, trunc(x, id) AS m FROM a", {key: [("a", "Id"), ("a", "x")] for key in "dm"}),
     ("SELECT date_trunc('day', x) AS d, trunc(x, 'MM') AS m FROM a", {key: [("a", "x")] for key in "dm"}),
+    (
+        "SELECT s.* FROM (SELECT posexplode(array(x)) AS (p, e), id FROM a) AS s",
+        {"p": [("a", "x")], "e": [("a", "x")], "id": [("a", "Id")]},
+    ),
     ("SELECT window.start AS s FROM a GROUP BY window(x, '1 hour')", {"s": [("a", "x")]}),
 ]
 
