@@ -20,6 +20,7 @@ CLOCK_NODES: Final = (exp.Literal, exp.RawString, exp.Concat, exp.DPipe, exp.Cas
 _MAKES_TEXT: Final = (
     *(exp.Bracket, exp.Case, exp.Coalesce, exp.Concat, exp.DPipe, exp.HexString, exp.If, exp.Lower, exp.Replace),
     *(exp.Reverse, exp.Substring, exp.Trim, exp.Unhex, exp.Upper, exp.Anonymous),
+    *(exp.Decode, exp.Dot, exp.JSONExtract, exp.JSONExtractScalar, exp.Overlay, exp.RegexpReplace, exp.Translate),
 )
 _WITH_ZONE: Final = (exp.DataType.Type.TIMESTAMPTZ, exp.DataType.Type.TIMESTAMPLTZ, exp.DataType.Type.TIMESTAMP)
 """What sqlglot calls Spark's TIMESTAMP and TIMESTAMP_LTZ, and the type of `to_timestamp`."""
@@ -150,8 +151,14 @@ class _Place:
 
     def _is_word_of_time(self, node: exp.Expr, parent: exp.Expr | None) -> bool:
         if isinstance(parent, exp.Coalesce | exp.Nullif):
-            return self._beside(node, parent)
-        return not isinstance(parent, exp.Concat | exp.DPipe | exp.Bracket)
+            return self._beside(node, parent) or self._is_constant_time(parent)
+        if isinstance(parent, exp.Bracket):
+            return node is not parent.this and may_be_time(parent.this, self.no_time)
+        return not isinstance(parent, exp.Concat | exp.DPipe)
+
+    def _is_constant_time(self, node: exp.Expr) -> bool:
+        """Whether what has the string's value is computed without columns, and becomes a time."""
+        return not node.find(exp.Column) and self.becomes_time(node)
 
     def _in_list(self, item: exp.Expr) -> bool:
         """Whether it may become a time beside what other parts of a set operation have in its place, where the query is
@@ -183,7 +190,7 @@ class _Place:
         if any(may_be_time(each, self.no_time) for each in _branches(parent)):
             return True
         whole = parent.parent if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) else parent
-        return not self.is_word and self.becomes_time(whole)
+        return self._is_constant_time(whole) if self.is_word else self.becomes_time(whole)
 
 
 def _is_read_by_pattern(text: exp.Expr, call: exp.Expr | None) -> bool:

@@ -113,6 +113,7 @@ class _Parser(SparkParser):
     """Spark's grammar with what sqlglot leaves out of it. A plus before a value is a function to Spark: it makes numbers of
     texts, and `ORDER BY +1` names no column. And `date_format(at, 'y')` is not `date_format(at, 'yyyy')` in the year 905."""
 
+    COLON_IS_VARIANT_EXTRACT = True
     FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
         **SparkParser.FUNCTIONS,
         **{name: _as_written(name) for name in _PATTERNED},
@@ -213,11 +214,15 @@ def tokenize(query: str) -> list[Token]:
 
 
 def _name_columns(tokens: Sequence[Token]) -> None:
-    """Make names of words that sqlglot reads as clauses: the function window(), and columns called limit, offset or all."""
+    """Make names of words that sqlglot reads as clauses: the function window(), columns called limit, offset or all, and
+    whatever comes after a dot."""
     for before, word, after in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if before.token_type in _QUANTIFIED and word.token_type == TokenType.ALL and after.token_type in _AFTER_NAMES:
             word.token_type = TokenType.VAR
     for token, following in pairwise(tokens):
+        is_quoted = following.token_type == TokenType.IDENTIFIER
+        if token.token_type == TokenType.DOT and following.text.isidentifier() and not is_quoted:
+            following.token_type = TokenType.VAR
         if token.token_type == TokenType.WINDOW and following.token_type == TokenType.L_PAREN:
             token.token_type = TokenType.VAR
         if token.token_type in _BEFORE_EXPRESSIONS and following.token_type in _LIMITS:

@@ -254,7 +254,7 @@ def _analyzed(
 ) -> RelationalQuery:
     """The same of a query as it is. If it is not `kept`, as no view holds all that it gives, it has neither groups nor hidden
     columns."""
-    visible = {name: _visible(each, records=name in records) for name, each in tables.items()}
+    visible = {name: _visible(query, each, records=name in records) for name, each in tables.items()}
     query, tokens, root = read_text(query, visible)
     found = occurrences(root, list(tables))
     upstreams = tuple(dict.fromkeys(each.upstream for each in found))
@@ -361,7 +361,12 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
     )
 
 
-def _visible(columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...]:
-    """The columns that a user sees: no hidden columns of a view, and no columns for bad records."""
+def _visible(query: str, columns: tuple[Column, ...], *, records: bool) -> tuple[Column, ...]:
+    """The columns that a user sees: no columns for bad records, and those that begin with `__` only if they are named."""
     hidden = record_columns.UNSEEN if records else frozenset()
-    return tuple(each for each in columns if not each.name.startswith("__") and each.name not in hidden)
+    text = query.lower()
+    return tuple(
+        each
+        for each in columns
+        if each.name not in hidden and (not each.name.startswith("__") or each.name.lower() in text)
+    )

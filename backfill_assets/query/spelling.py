@@ -17,6 +17,8 @@ __all__ = ["TEXTS", "Word", "backquoted", "canonical_text", "joined_words", "sli
 _TIGHT_BEFORE: Final = frozenset({",", ")", ".", "[", "]", "::"})
 TEXTS: Final = frozenset(kind for kind in TokenType if kind.name.endswith("STRING"))
 """The kinds of tokens that are constant texts, whose case counts."""
+_NESTED: Final = frozenset({TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT})
+_OF_PATHS: Final = frozenset({TokenType.DOT, TokenType.L_BRACKET, TokenType.NUMBER, TokenType.R_BRACKET, *TEXTS})
 _TIGHT_AFTER: Final = frozenset({"(", ".", "[", "::"})
 
 
@@ -30,15 +32,16 @@ class Word:
 
 
 def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) -> list[Word]:
-    """The tokens' words, in lower case except for strings and for tokens that start at one of `kept`."""
+    """The tokens' words, in lower case except for strings, for tokens that start at one of `kept`, and for paths into a
+    VARIANT, as in `v:Name.First`, whose case counts."""
     words: list[Word] = []
-    end = -1
+    end, paths = -1, _in_paths(tokens)
     for token in tokens:
         text = query[token.start : token.end + 1]
         if token.start <= end:
             # A literal such as 1L is several tokens at the same position: its text is used once.
             continue
-        if token.token_type not in TEXTS and token.start not in kept:
+        if token.token_type not in TEXTS and token.start not in kept and token.start not in paths:
             # Two words may be one token, such as GROUP BY, with any white space between them.
             text = text.lower() if text.startswith("`") else " ".join(text.lower().split())
         if token.token_type in TEXTS and words and token.start == end + 1 and words[-1].text[-1] == text[0]:
@@ -48,6 +51,20 @@ def words_of(query: str, tokens: Sequence[Token], kept: Collection[int] = ()) ->
             words.append(Word(text, token.start, token.end))
         end = token.end
     return words
+
+
+def _in_paths(tokens: Sequence[Token]) -> set[int]:
+    """Where the tokens of paths into a VARIANT start. A colon in the type of a struct begins none."""
+    starts: set[int] = set()
+    types, in_path = 0, False
+    for before, token in pairwise(tokens):
+        types += token.token_type == TokenType.LT and before.token_type in _NESTED
+        types -= bool(types) and token.token_type == TokenType.GT
+        begins = before.token_type == TokenType.COLON and not types
+        in_path = begins or (in_path and (token.token_type in _OF_PATHS or before.token_type == TokenType.DOT))
+        if in_path:
+            starts.add(token.start)
+    return starts
 
 
 def canonical_text(query: str, tokens: Sequence[Token], parts: Sequence[Part]) -> str:

@@ -45,7 +45,7 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a view's query means the columns that its upstreams have now",
         file="backfill_assets/app/wiring/view_query.py",
-        old="return self._over(_as_columns(begun) or self.columns_now, instant)",
+        old="return self._over(_as_columns(self._begun) or self.columns_now, instant)",
         new="return self._over(self.columns_now, instant)",
         tests=(f"{COLUMNS}::test_an_alias_keeps_its_meaning_in_the_middle_of_history_and_after_it[snapshot]",),
     ),

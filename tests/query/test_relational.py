@@ -316,3 +316,11 @@ def test_orders_that_results_depend_on_are_made_total_once(query: str, part: str
 )
 def test_orders_that_no_result_depends_on_stay_as_they_are(query: str) -> None:
     assert "struct" not in spelled(query, ["t"])
+
+
+def test_columns_that_begin_as_hidden_ones_do_are_seen_if_they_are_named() -> None:
+    tables = {"t": T, "u": (Column("id", "BIGINT"),)}
+    named = analyze_relational("SELECT t.id FROM t JOIN u USING (id) WHERE T.__Hidden > 1", tables)
+    starred = analyze_relational("SELECT t.* FROM t JOIN u USING (id)", tables)
+    assert [each.name for each in named.columns["t"]] == ["id", "name", "at", "__hidden"]
+    assert [each.name for each in starred.columns["t"]] == ["id", "name", "at"]

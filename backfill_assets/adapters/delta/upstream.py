@@ -3,7 +3,7 @@
 This module reads only logs, never data, and never with Spark. The strategies decide what to do with it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -93,12 +93,14 @@ class _Known:
 
 @dataclass
 class DeltaUpstream:
-    """One Delta table that views read. `key` returns the columns that identify a row, if they are known; `kept` knows
-    versions that the table's own log may no longer have; `follows` says whether changes have to be readable."""
+    """One Delta table that a view reads. `key` returns the columns that identify a row, if they are known; `needed` those
+    that must stay as they are, None if all; `kept` knows versions that the table's own log may no longer have; `follows`
+    says whether changes have to be readable."""
 
     name: str
     location: TableLocation
     key: Callable[[], tuple[str, ...]] = tuple
+    needed: Callable[[], Collection[str] | None] = lambda: None
     kept: Callable[[int], Version | None] = lambda _number: None
     follows: bool = True
     _log: LoadedTable = field(init=False)
@@ -287,18 +289,20 @@ class DeltaUpstream:
         return table is not None and table.metadata().configuration.get(FEED) == "true"
 
     def _check_metadata(self, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]) -> None:
-        """New columns are allowed; a dropped column, a changed type, or the end of the change feed is not."""
+        """Other columns may come and go; a needed one that is dropped, or gets another type, or the end of the change feed is
+        refused."""
         self._check_followable(metadata.get("configuration") or {}, number)
         before = self.location.load(version=number - 1) if number else None
         if before is None:
             return
         found = declared_types(metadata["schemaString"])
         for name, kind in declared_types(before.schema().to_json()).items():
-            if found.get(name) != kind:
+            if found.get(name) != kind and self._needs(name):
                 raise UpstreamChangedError(
                     f"version {number} of table {self.name!r} changed column {name!r}: expected type "
                     f"{kind}, found {found.get(name, 'no such column')}",
-                    hint="restore the column, or adapt the query and reset the views over the table",
+                    hint="what changed since then cannot be read, even if the column is restored: `backfill reset` the views "
+                    "over the table, once their queries fit its columns",
                     version=number,
                     column=name,
                 )
@@ -310,7 +314,7 @@ class DeltaUpstream:
         """Refuse a column that takes the name of another one: rows that no version changed would get other values."""
         was = stored_names(before.schema().to_json(), before.metadata().configuration)
         now = stored_names(metadata["schemaString"], metadata.get("configuration") or {})
-        other = next((name for name, stored in was.items() if now[name] != stored), None)
+        other = next((name for name, stored in was.items() if self._needs(name) and now[name] != stored), None)
         if other is not None and self._keeps_files(number, actions):
             raise UpstreamChangedError(
                 f"version {number} of table {self.name!r} has another column under the name {other!r} than before",
@@ -319,6 +323,10 @@ class DeltaUpstream:
                 version=number,
                 column=other,
             )
+
+    def _needs(self, column: str) -> bool:
+        needed = self.needed()
+        return needed is None or column in needed
 
     def _keeps_files(self, number: int, actions: list[dict[str, Any]]) -> bool:
         """Whether a commit keeps any file of the version before it."""

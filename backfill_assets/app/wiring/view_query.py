@@ -56,9 +56,18 @@ class ViewQuery:
         return self._queries[key]
 
     def _present(self, instant: int) -> Query:
+        return self._over(_as_columns(self._begun) or self.columns_now, instant)
+
+    @property
+    def _begun(self) -> UpstreamColumns:
+        """The columns over which the present life began; none if there is no life."""
         record = self.catalog.upstream(self.view).output.look().record
-        begun = record.columns if record is not None and record.kind is not CommitKind.DROP else {}
-        return self._over(_as_columns(begun) or self.columns_now, instant)
+        return record.columns if record is not None and record.kind is not CommitKind.DROP else {}
+
+    def begun_with(self, name: str) -> frozenset[str] | None:
+        """The columns of a table over which the present life began; None if there is no life."""
+        begun = self._begun.get(name)
+        return None if begun is None else frozenset(column for column, _ in begun)
 
     @property
     def now(self) -> Query:
@@ -122,7 +131,13 @@ class ViewQuery:
         records = [each.name for each in self.view.tables if isinstance(each, KafkaSource)]
         of_time = at_time(text, instant, columns) if self.view.reads_clock else text
         of_rows = None if self.view.whole else tuple(keys.items())
-        return _analyzed(of_time, tuple(columns.items()), of_rows, self.view.own_key, tuple(records))
+        seen = {name: self._seen(name, each) for name, each in columns.items()} if self.view.whole else columns
+        return _analyzed(of_time, tuple(seen.items()), of_rows, self.view.own_key, tuple(records))
+
+    def _seen(self, name: str, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+        """The columns of a table without those that a view hides."""
+        is_view = any(each.name == name for each in self.view.tables if isinstance(each, MaterializedView))
+        return tuple(each for each in columns if not (is_view and each.name.startswith("__")))
 
     def _as_written(self, error: QueryError, read: Callable[[str], Query]) -> QueryError:
         """The same error, with places in the text as its author wrote it."""

@@ -8,7 +8,7 @@ import pytest
 
 from backfill_assets.adapters.compute import selectable_rows
 from backfill_assets.app.table_checks import CHECKS
-from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.errors import DuplicateKeyError, QueryError, UpstreamChangedError
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.queries_world import QUERIES, churn, fill, order, results, tables_of
@@ -124,6 +124,9 @@ def test_parts_of_a_union_may_have_views_with_different_keys(followed: Lake) -> 
         assert len(found) > 1
         lake.passes("all_of_them", CHECKS)
         churn(lake, Random(f"views {step}"), 25_000 + 10 * step)
+    lake.view("named", "SELECT DISTINCT __count AS n FROM totals", groups)
+    with pytest.raises(QueryError, match="__count"):
+        lake.project.refresh("named")  # what a view hides is not for its readers
 
 
 @pytest.mark.full
@@ -137,6 +140,69 @@ def test_sums_of_intervals_are_kept_by_their_groups(followed: Lake) -> None:
         lake.project.refresh("averages")
         assert_right(lake, "averages", query)
         churn(lake, random, 30_000 + 10 * step)
+
+
+@pytest.mark.full
+def test_columns_of_a_table_may_begin_as_hidden_ones_do(tmp_path: Path) -> None:
+    lake, random = Lake(tmp_path), Random("captured")
+
+    def captured(first: int, rows: int) -> None:
+        """Rows as a capture of changes names their columns."""
+        deleted = ("true", "false", "false")
+        lake.append(
+            "t",
+            [
+                {
+                    "id": at,
+                    "k": at % 5,
+                    "__deleted": random.choice(deleted),
+                    "__op": random.choice("cud"),
+                    "__value": at,
+                }
+                for at in range(first, first + rows)
+            ],
+        )
+
+    lake.append("names", [{"id": at, "name": f"n{at}"} for at in range(5)])
+    table, names = lake.table("t"), lake.table("names")
+    queries = {
+        "joined": "SELECT t.id, t.__op AS op, n.name FROM t JOIN names AS n ON n.id = t.k WHERE t.__deleted = 'false'",
+        "counted": "SELECT count(*) AS n FROM t WHERE __deleted = 'false'",
+        "last": "SELECT id, k, __op AS op FROM t WHERE __deleted = 'false' "
+        "QUALIFY row_number() OVER (PARTITION BY k ORDER BY __value DESC, id) = 1",
+        "by_value": "SELECT n.name, t.__value AS v FROM names AS n LEFT JOIN t ON n.id = t.__value",
+    }
+    captured(0, 40)
+    for name, query in queries.items():
+        lake.view(name, query, table, *([names] if "names" in query else []), refresh_mode="incremental")
+    for step in range(3):
+        for name, query in queries.items():
+            record = lake.project.refresh(name).report.record
+            assert (record.rule == "full") is (step == 0)
+            found = lake.shown(name)
+            assert found == lake.expected(name, query, "t", *(["names"] if "names" in query else []))
+            assert found
+            lake.passes(name, CHECKS)
+        captured(100 + 10 * step, 10)
+        lake.sql("t", f"UPDATE {{t}} SET __deleted = 'true', k = k + 1 WHERE id % 7 = {step}", spark=True)
+
+
+@pytest.mark.full
+def test_a_view_in_full_does_not_mind_columns_that_it_does_not_read(tmp_path: Path) -> None:
+    lake, kept = Lake(tmp_path), "SELECT id, size FROM t WHERE size > 1"
+    lake.append("t", [{"id": at, "size": at, "other": "x"} for at in range(5)])
+    feed = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
+    lake.sql("t", f"ALTER TABLE {{t}} SET TBLPROPERTIES ({feed})", spark=True)
+    lake.view("kept", kept, lake.table("t"), refresh_mode="full")
+    for change in ("RENAME COLUMN other TO another", "DROP COLUMN another"):
+        lake.project.refresh("kept")
+        lake.sql("t", f"ALTER TABLE {{t}} {change}", "UPDATE {t} SET size = size + 1", spark=True)
+    lake.project.refresh("kept")
+    assert lake.shown("kept") == lake.expected("kept", kept, "t")
+    lake.passes("kept", CHECKS)
+    lake.sql("t", "ALTER TABLE {t} RENAME COLUMN size TO weight", spark=True)
+    with pytest.raises(UpstreamChangedError, match="changed column 'size'"):
+        lake.project.refresh("kept")
 
 
 def test_many_changes_are_followed_by_spark_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
