@@ -9,7 +9,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.occurrences import bound, occurrences
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.query import analyze, is_constrained, reader_key, spelled, unique_keys
-from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
+from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery, analyze_relational
 from backfill_assets.query.rules_end import is_relational
 from tests.support.queries_world import QUERIES, tables_of
 
