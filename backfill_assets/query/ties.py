@@ -57,9 +57,10 @@ def _limits(tokens: Sequence[Token], root: exp.Expr, rows: RowColumns | None) ->
     queries = [node for node in root.find_all(exp.Query) if node.args.get("order")]
     for node in root.find_all(exp.Query):
         if _is_limited(node) and not node.args.get("order") and not _gives_one(node):
-            where = place(node.args.get("limit") or node.args["offset"])
+            clause = "LIMIT" if node.args.get("limit") else "OFFSET"
+            where = place(node.args[clause.lower()])
             raise not_total(
-                f"the query has LIMIT{where} without ORDER BY", "say which rows come first: ORDER BY … LIMIT n"
+                f"the query has {clause}{where} without ORDER BY", "say which rows come first: ORDER BY … LIMIT n"
             )
     windows = {
         at

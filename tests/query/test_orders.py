@@ -210,3 +210,9 @@ def test_a_sum_of_all_rows_of_a_window_needs_no_order(window: str) -> None:
 
 def squeezed(text: str) -> str:
     return "".join(text.lower().split())
+
+
+@pytest.mark.parametrize("clause", ["LIMIT 3", "OFFSET 3"])
+def test_the_clause_that_takes_some_rows_is_named(clause: str) -> None:
+    with pytest.raises(QueryError, match=f"the query has {clause[:-2]} in line 1"):
+        spelled(f"SELECT id FROM t {clause}", ["t"])
