@@ -205,11 +205,11 @@ ORDERS: tuple[Mutation, ...] = (
         tests=("tests/query/test_clock_texts.py",),
     ),
     Mutation(
-        name="views in full mind columns that they do not read",
+        name="a view minds columns that it does not read",
         file="backfill_assets/app/wiring/view_inputs.py",
-        old='if self.view.refresh_mode == "full" else None,',
-        new="if not self.view.refresh_mode else None,",
-        tests=("tests/e2e/tables/test_relational.py::test_a_view_in_full_does_not_mind_columns_that_it_does_not_read",),
+        old="needed=lambda: self.query.begun_with(upstream.name),",
+        new="",
+        tests=("tests/e2e/tables/test_columns_that_go.py",),
     ),
     Mutation(
         name="readers of a view see what it hides",

@@ -6,6 +6,7 @@ __all__ = ["OVER_TABLES"]
 
 SOURCE = "backfill_assets/core/strategies/source.py"
 CHANGE_LOG = "backfill_assets/core/strategies/change_log.py"
+IN_PARTS = "tests/core/strategies/test_change_log.py"
 TABLES = "backfill_assets/core/strategies/table_views.py"
 SNAPSHOT = "backfill_assets/core/strategies/snapshot.py"
 ONCE = "backfill_assets/core/strategies/snapshot_once.py"
@@ -38,6 +39,20 @@ CONTRACT = "tests/e2e/kills/test_contract.py::test_the_view_is_its_query_after_e
 
 OVER_TABLES: tuple[Mutation, ...] = (
     # The order of several histories
+    Mutation(
+        name="one read goes over a version that reshaped its table",
+        file=CHANGE_LOG,
+        old=" and not commit.reshapes:",
+        new=":",
+        tests=(IN_PARTS, "tests/e2e/tables/test_columns_that_go.py"),
+    ),
+    Mutation(
+        name="a column that went does not reshape its table",
+        file="backfill_assets/adapters/delta/upstream.py",
+        old="return any(now.get(name) != kind for name, kind in was.items())",
+        new="return any(now.get(name, kind) != kind for name, kind in was.items())",
+        tests=("tests/adapters/delta/test_table_changes.py",),
+    ),
     Mutation(
         name="the order of sources is ignored",
         file=SOURCE,
@@ -318,8 +333,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="an epoch of everything ends where a change data feed was turned on or off",
         file=TABLES,
-        old="parts = by_feed(commits) if budget == EVERYTHING else",
-        new="parts = by_feed(commits)[:1] if budget == EVERYTHING else",
+        old="parts = alike(commits) if budget == EVERYTHING else",
+        new="parts = alike(commits)[:1] if budget == EVERYTHING else",
         tests=(EVERYTHING,),
     ),
     Mutation(

@@ -258,13 +258,13 @@ class DeltaUpstream:
     def _read(self, number: int) -> tuple[Commit, Changed]:
         actions = self._actions(number)
         described = next((each["metaData"] for each in actions if "metaData" in each), None)
-        if described is not None:
-            self._check_metadata(described, number, actions)
+        reshapes = described is not None and self._reshapes(described, number, actions)
         commit = Commit(
             version=number,
             commit_ms=committed_at(self.location, number, actions),
             rows=changed_rows(actions),
             feed=self._writes_feed(number, described),
+            reshapes=reshapes,
             deletes=any(is_data_change(action, "remove") for action in actions),
             bytes=changed_bytes(actions),
         )
@@ -288,25 +288,27 @@ class DeltaUpstream:
             raise self._lost(number, str(error)) from None
         return table is not None and table.metadata().configuration.get(FEED) == "true"
 
-    def _check_metadata(self, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]) -> None:
-        """Other columns may come and go; a needed one that is dropped, or gets another type, or the end of the change feed is
-        refused."""
+    def _reshapes(self, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]) -> bool:
+        """Whether columns of the version before are no longer there as they were. A needed one among them, or the end of the
+        change feed, is refused."""
         self._check_followable(metadata.get("configuration") or {}, number)
         before = self.location.load(version=number - 1) if number else None
         if before is None:
-            return
-        found = declared_types(metadata["schemaString"])
-        for name, kind in declared_types(before.schema().to_json()).items():
-            if found.get(name) != kind and self._needs(name):
+            return False
+        now = declared_types(metadata["schemaString"])
+        was = declared_types(before.schema().to_json())
+        for name, kind in was.items():
+            if now.get(name) != kind and self._needs(name):
                 raise UpstreamChangedError(
                     f"version {number} of table {self.name!r} changed column {name!r}: expected type "
-                    f"{kind}, found {found.get(name, 'no such column')}",
+                    f"{kind}, found {now.get(name, 'no such column')}",
                     hint="what changed since then cannot be read, even if the column is restored: `backfill reset` the views "
                     "over the table, once their queries fit its columns",
                     version=number,
                     column=name,
                 )
         self._check_same_columns(before, metadata, number, actions)
+        return any(now.get(name) != kind for name, kind in was.items())
 
     def _check_same_columns(
         self, before: DeltaTable, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]

@@ -135,8 +135,7 @@ class ViewInputs:
             name=upstream.name,
             location=located(upstream, warehouse=place, root=self.root, asked=self.asked),
             key=lambda: self.query.key_of(upstream),
-            # Spark reads no changes from before and after such a version together, whatever columns are asked for.
-            needed=lambda: self.query.begun_with(upstream.name) if self.view.refresh_mode == "full" else None,
+            needed=lambda: self.query.begun_with(upstream.name),
             kept=kept,
             follows=self._follows,
         )

@@ -107,6 +107,8 @@ class Commit:
     """The size of the files with its changes."""
     feed: bool = True
     """Whether it is in the table's change data feed; a single read never mixes versions with and without it."""
+    reshapes: bool = False
+    """Whether columns went, or have other names or types since; a single read never has versions from before and after it."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,33 +1,40 @@
-"""A table's change log in parts that one read can take: up to a number of rows, with or without a change data feed."""
+"""A table's change log in parts that one read can take: up to a number of rows, with or without a change data feed, over
+the same columns."""
 
 from collections.abc import Sequence
-from itertools import groupby
 
 from backfill_assets.core.epoch.ports import Commit
 from backfill_assets.core.progress.positions import KeyRange, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead
 
-__all__ = ["by_feed", "changes_of", "within"]
+__all__ = ["alike", "changes_of", "within"]
 
 
 def within(commits: Sequence[Commit], budget: int) -> list[Commit]:
     """The versions from the oldest on that fit the budget; at least one, and the maintenance versions after it.
 
-    They end where the table's change data feed was turned on or off, because the two are read in different ways.
+    They end where the next one is read in another way (`alike`).
     """
     taken: list[Commit] = []
     rows = 0
-    for commit in commits:
-        if (commit.rows and rows and rows + commit.rows > budget) or commit.feed != commits[0].feed:
+    for commit in alike(commits)[0] if commits else ():
+        if commit.rows and rows and rows + commit.rows > budget:
             break
         taken.append(commit)
         rows += commit.rows
     return taken
 
 
-def by_feed(commits: Sequence[Commit]) -> list[list[Commit]]:
-    """Versions divided into parts that are read in the same way: the change data feed was on in a whole part, or off."""
-    return [list(part) for _, part in groupby(commits, key=lambda commit: commit.feed)]
+def alike(commits: Sequence[Commit]) -> list[list[Commit]]:
+    """Versions divided into parts that are read in the same way: the change data feed was on in a whole part, or off, and
+    only the first one of a part may reshape the table."""
+    parts: list[list[Commit]] = []
+    for commit in commits:
+        if parts and commit.feed == parts[-1][0].feed and not commit.reshapes:
+            parts[-1].append(commit)
+        else:
+            parts.append([commit])
+    return parts
 
 
 def changes_of(

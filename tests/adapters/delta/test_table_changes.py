@@ -163,6 +163,14 @@ def test_a_version_that_changes_a_column_is_refused_and_one_that_adds_one_is_not
         upstream(uri).commits(1, 2)
 
 
+def test_a_version_that_changes_a_column_that_is_not_needed_begins_another_read(uri: str) -> None:
+    describe(uri, fields=[column("id", "long"), column("more", "string")])
+    describe(uri, fields=[column("id", "long"), column("more", "long")])
+    describe(uri, fields=[column("id", "long")])
+    described = DeltaUpstream(name="base", location=TableLocation(uri=uri), needed=lambda: {"id"}).commits(0, 3)
+    assert [each.reshapes for each in described] == [False, True, True]
+
+
 def mapped(name: str, stored: str, kind: Any = "long") -> dict[str, Any]:
     """A column of a table with column mapping, and its name in files."""
     metadata = {"delta.columnMapping.physicalName": stored, "delta.columnMapping.id": int(stored[1:])}

@@ -8,7 +8,7 @@ import pytest
 
 from backfill_assets.adapters.compute import selectable_rows
 from backfill_assets.app.table_checks import CHECKS
-from backfill_assets.errors import DuplicateKeyError, QueryError, UpstreamChangedError
+from backfill_assets.errors import DuplicateKeyError, QueryError
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.queries_world import QUERIES, churn, fill, order, results, tables_of
@@ -185,24 +185,6 @@ def test_columns_of_a_table_may_begin_as_hidden_ones_do(tmp_path: Path) -> None:
             lake.passes(name, CHECKS)
         captured(100 + 10 * step, 10)
         lake.sql("t", f"UPDATE {{t}} SET __deleted = 'true', k = k + 1 WHERE id % 7 = {step}", spark=True)
-
-
-@pytest.mark.full
-def test_a_view_in_full_does_not_mind_columns_that_it_does_not_read(tmp_path: Path) -> None:
-    lake, kept = Lake(tmp_path), "SELECT id, size FROM t WHERE size > 1"
-    lake.append("t", [{"id": at, "size": at, "other": "x"} for at in range(5)])
-    feed = "'delta.columnMapping.mode' = 'name', 'delta.minReaderVersion' = '2', 'delta.minWriterVersion' = '5'"
-    lake.sql("t", f"ALTER TABLE {{t}} SET TBLPROPERTIES ({feed})", spark=True)
-    lake.view("kept", kept, lake.table("t"), refresh_mode="full")
-    for change in ("RENAME COLUMN other TO another", "DROP COLUMN another"):
-        lake.project.refresh("kept")
-        lake.sql("t", f"ALTER TABLE {{t}} {change}", "UPDATE {t} SET size = size + 1", spark=True)
-    lake.project.refresh("kept")
-    assert lake.shown("kept") == lake.expected("kept", kept, "t")
-    lake.passes("kept", CHECKS)
-    lake.sql("t", "ALTER TABLE {t} RENAME COLUMN size TO weight", spark=True)
-    with pytest.raises(UpstreamChangedError, match="changed column 'size'"):
-        lake.project.refresh("kept")
 
 
 def test_many_changes_are_followed_by_spark_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
