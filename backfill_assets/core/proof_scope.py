@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from backfill_assets.core.epoch.ports import Commit
 from backfill_assets.core.progress.positions import OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, SnapshotRead, TableRead
-from backfill_assets.core.strategies.change_log import alike
+from backfill_assets.core.strategies.change_log import split_reads
 from backfill_assets.core.strategies.full_refresh import FEWEST_BYTES
 
 __all__ = ["MAX_VERSIONS", "Everything", "Since", "followed", "scope"]
@@ -101,7 +101,7 @@ def _reads(
             ranges=places,
             rows=sum(after.buckets[at].rows - before.buckets[at].rows for at in places),
         )
-    for some in alike(commits):
+    for some in split_reads(commits):
         rows, first, last = sum(commit.rows for commit in some), some[0].version, some[-1].version
         if rows:
             yield ChangesRead(source=name, table_id=before.table_id, first=first, last=last, rows=rows)

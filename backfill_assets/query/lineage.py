@@ -13,7 +13,7 @@ from backfill_assets.query.resolved import OCCURRENCE, resolved, sources_of, unw
 
 __all__ = ["column_lineage"]
 
-_Columns = list[set[tuple[str, str]]]
+_Columns = set[tuple[str, str]]
 
 
 def column_lineage(query: str, tables: Mapping[str, tuple[Column, ...]]) -> dict[str, list[tuple[str, str]]]:
@@ -39,38 +39,31 @@ def column_lineage(query: str, tables: Mapping[str, tuple[Column, ...]]) -> dict
         return {}
     names = [each.upstream for each in found]
     spelled = {name: {column.name.lower(): column.name for column in columns} for name, columns in tables.items()}
-    given = _given(tree, names)
     return {
         output: sorted((name, spelled[name][column]) for name, column in columns if column in spelled[name])
-        for output, columns in zip(_names(tree), given, strict=False)
+        for output, columns in _given(tree, names)
     }
 
 
-def _given(node: exp.Expr, names: list[str]) -> _Columns:
-    """The columns that each output of a query takes."""
+def _given(node: exp.Expr, names: list[str]) -> list[tuple[str, _Columns]]:
+    """The name of each output of a query, and the columns that it takes."""
     inner = unwrapped(node)
     if isinstance(inner, exp.SetOperation):
         left, right = _given(inner.left, names), _given(inner.right, names)
-        return [some | other for some, other in zip(left, right, strict=False)]
+        return [(name, some | other) for (name, some), (_, other) in zip(left, right, strict=False)]
     if not isinstance(inner, exp.Select):
         return []
-    known: dict[str, dict[str, set[tuple[str, str]]]] = {}
-    for source in sources_of(inner):
-        if isinstance(source, exp.Subquery):
-            known[source.alias_or_name] = dict(zip(_names(source), _given(source.this, names), strict=False))
+    known = {
+        source.alias_or_name: dict(_given(source.this, names))
+        for source in sources_of(inner)
+        if isinstance(source, exp.Subquery)
+    }
     tables = {
         source.alias_or_name: names[source.meta[OCCURRENCE]]
         for source in inner.find_all(exp.Table)
         if OCCURRENCE in source.meta
     }
-    return [_taken(each, tables, known) for each in inner.expressions for _ in _names_of(each)]
-
-
-def _names(source: exp.Expr) -> list[str]:
-    inner = unwrapped(source)
-    while isinstance(inner, exp.SetOperation):
-        inner = unwrapped(inner.left)
-    return [name for each in inner.expressions for name in _names_of(each)] if isinstance(inner, exp.Select) else []
+    return [(name, _taken(each, tables, known)) for each in inner.expressions for name in _names_of(each)]
 
 
 def _names_of(item: exp.Expr) -> list[str]:
@@ -78,11 +71,9 @@ def _names_of(item: exp.Expr) -> list[str]:
     return [each.name for each in item.aliases] if isinstance(item, exp.Aliases) else [str(item.output_name)]
 
 
-def _taken(
-    node: exp.Expr, tables: Mapping[str, str], known: Mapping[str, Mapping[str, set[tuple[str, str]]]]
-) -> set[tuple[str, str]]:
+def _taken(node: exp.Expr, tables: Mapping[str, str], known: Mapping[str, Mapping[str, _Columns]]) -> _Columns:
     """The columns that an expression takes, those of subqueries in it included."""
-    found: set[tuple[str, str]] = set()
+    found: _Columns = set()
     for column in node.find_all(exp.Column):
         if column.table in tables:
             found.add((tables[column.table], column.name))

@@ -87,6 +87,10 @@ def _as_written(name: str) -> Callable[[list[exp.Expr], Dialect], exp.Expr]:
     return build
 
 
+_WITH_UNIT: Final = 2
+"""How many arguments the call of a function has that cuts a time to a unit."""
+
+
 def _truncated(name: str, unit: int) -> Callable[[list[exp.Expr]], exp.Expr]:
     """Builds the call of a function that cuts a time to a unit, which may be any expression."""
 
@@ -105,7 +109,6 @@ class _Percentile(exp.Quantile):
     arg_types: ClassVar[dict[str, bool]] = {**exp.Quantile.arg_types, "frequency": False}
 
 
-_WITH_UNIT: Final = 2
 _PATTERNED: Final = ("DATE_FORMAT", "FROM_UNIXTIME", "TO_DATE", "TO_TIMESTAMP", "UNIX_TIMESTAMP")
 
 

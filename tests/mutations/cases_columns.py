@@ -30,8 +30,8 @@ COLUMNS: tuple[Mutation, ...] = (
     Mutation(
         name="another column is refused though every row was replaced",
         file=UPSTREAM,
-        old="if other is not None and self._keeps_files(number, actions):",
-        new="if other is not None:",
+        old="if others and self._keeps_files(number, actions):",
+        new="if others:",
         tests=(f"{CHANGED}::test_another_column_under_the_same_name_is_followed_where_every_row_was_replaced_too",),
     ),
     Mutation(

@@ -201,15 +201,15 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a column of an upstream may change its type",
         file=UPSTREAM,
-        old="if now.get(name) != kind and",
-        new="if name not in now and",
+        old="if now.get(name) != kind]",
+        new="if name not in now]",
         tests=(COLUMNS,),
     ),
     Mutation(
         name="a column of an upstream may go",
         file=UPSTREAM,
-        old="if now.get(name) != kind and",
-        new="if now.get(name, kind) != kind and",
+        old="if now.get(name) != kind]",
+        new="if now.get(name, kind) != kind]",
         tests=(COLUMNS,),
     ),
     Mutation(

@@ -158,8 +158,8 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="lineage has one column for a generator with several names",
         file="backfill_assets/query/lineage.py",
-        old="for each in inner.expressions for _ in _names_of(each)]",
-        new="for each in inner.expressions]",
+        old="for each in inner.expressions for name in _names_of(each)]",
+        new="for each in inner.expressions for name in _names_of(each)[:1]]",
         tests=("tests/query/test_lineage.py",),
     ),
     Mutation(

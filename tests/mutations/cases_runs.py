@@ -93,7 +93,7 @@ RUNS: tuple[Mutation, ...] = (
     Mutation(
         name="changes with and without a feed are read together while history is read by key",
         file=ARRANGEMENT,
-        old="for commits in alike(waiting):",
+        old="for commits in split_reads(waiting):",
         new="for commits in [list(waiting)]:",
         tests=(f"{BY_KEY}::test_changes_with_and_without_a_feed_that_wait_together_are_read_apart",),
     ),

@@ -42,15 +42,15 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="one read goes over a version that reshaped its table",
         file=CHANGE_LOG,
-        old=" and not commit.reshapes:",
-        new=":",
+        old=" and not commit.reshapes\n",
+        new="\n",
         tests=(IN_PARTS, "tests/e2e/tables/test_columns_that_go.py"),
     ),
     Mutation(
         name="a column that went does not reshape its table",
         file="backfill_assets/adapters/delta/upstream.py",
-        old="return any(now.get(name) != kind for name, kind in was.items())",
-        new="return any(now.get(name, kind) != kind for name, kind in was.items())",
+        old="return bool(gone)",
+        new="return bool(set(gone) & now.keys())",
         tests=("tests/adapters/delta/test_table_changes.py",),
     ),
     Mutation(
@@ -114,7 +114,7 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="versions with and without a change data feed are read alike",
         file=CHANGE_LOG,
-        old="commit.feed == parts[-1][0].feed and",
+        old="commit.feed == part[0].feed and",
         new="",
         tests=(f"{SNAPSHOT_TESTS}::test_versions_with_and_without_a_feed_are_never_read_together",),
     ),
@@ -333,8 +333,8 @@ OVER_TABLES: tuple[Mutation, ...] = (
     Mutation(
         name="an epoch of everything ends where a change data feed was turned on or off",
         file=TABLES,
-        old="parts = alike(commits) if budget == EVERYTHING else",
-        new="parts = alike(commits)[:1] if budget == EVERYTHING else",
+        old="parts = split_reads(commits) if budget == EVERYTHING else",
+        new="parts = split_reads(commits)[:1] if budget == EVERYTHING else",
         tests=(EVERYTHING,),
     ),
     Mutation(

@@ -27,7 +27,7 @@ from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
 from backfill_assets.adapters.delta.found_rows import Sought, UnfitError
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
-from backfill_assets.core.strategies.change_log import alike
+from backfill_assets.core.strategies.change_log import split_reads
 from backfill_assets.errors import VersionsLostError
 from backfill_assets.query.ddl import ddl
 from backfill_assets.query.key_classes import KeyClass
@@ -254,7 +254,7 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
             last=part[-1].version,
             rows=sum(commit.rows for commit in part),
         )
-        for part in alike(commits)
+        for part in split_reads(commits)
         if any(commit.rows for commit in part)
     ]
 

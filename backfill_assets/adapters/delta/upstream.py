@@ -297,18 +297,18 @@ class DeltaUpstream:
             return False
         now = declared_types(metadata["schemaString"])
         was = declared_types(before.schema().to_json())
-        for name, kind in was.items():
-            if now.get(name) != kind and self._needs(name):
-                raise UpstreamChangedError(
-                    f"version {number} of table {self.name!r} changed column {name!r}: expected type "
-                    f"{kind}, found {now.get(name, 'no such column')}",
-                    hint="what changed since then cannot be read, even if the column is restored: `backfill reset` the views "
-                    "over the table, once their queries fit its columns",
-                    version=number,
-                    column=name,
-                )
+        gone = [name for name, kind in was.items() if now.get(name) != kind]
+        for name in self._needed(gone):
+            raise UpstreamChangedError(
+                f"version {number} of table {self.name!r} changed column {name!r}: expected type "
+                f"{was[name]}, found {now.get(name, 'no such column')}",
+                hint="what changed since then cannot be read, even if the column is restored: `backfill reset` the views "
+                "over the table, once their queries fit its columns",
+                version=number,
+                column=name,
+            )
         self._check_same_columns(before, metadata, number, actions)
-        return any(now.get(name) != kind for name, kind in was.items())
+        return bool(gone)
 
     def _check_same_columns(
         self, before: DeltaTable, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]
@@ -316,19 +316,20 @@ class DeltaUpstream:
         """Refuse a column that takes the name of another one: rows that no version changed would get other values."""
         was = stored_names(before.schema().to_json(), before.metadata().configuration)
         now = stored_names(metadata["schemaString"], metadata.get("configuration") or {})
-        other = next((name for name, stored in was.items() if self._needs(name) and now[name] != stored), None)
-        if other is not None and self._keeps_files(number, actions):
+        others = self._needed([name for name, stored in was.items() if now.get(name, stored) != stored])
+        if others and self._keeps_files(number, actions):
             raise UpstreamChangedError(
-                f"version {number} of table {self.name!r} has another column under the name {other!r} than before",
+                f"version {number} of table {self.name!r} has another column under the name {others[0]!r} than before",
                 hint="a column was dropped and added again, took another column's name, or was restored after that. "
                 "Restore the columns, or reset the views over the table",
                 version=number,
-                column=other,
+                column=others[0],
             )
 
-    def _needs(self, column: str) -> bool:
-        needed = self.needed()
-        return needed is None or column in needed
+    def _needed(self, columns: list[str]) -> list[str]:
+        """Those of some columns that must stay as they are."""
+        needed = self.needed() if columns else None
+        return columns if needed is None else [each for each in columns if each in needed]
 
     def _keeps_files(self, number: int, actions: list[dict[str, Any]]) -> bool:
         """Whether a commit keeps any file of the version before it."""

@@ -43,9 +43,11 @@ _FLOATING: Final = frozenset({"float", "double", "string", "void"})
 # Spark's quotient of whole numbers has no more digits than this before its point.
 _LONGEST_QUOTIENT: Final = 32
 _MOST_DIGITS: Final = 38
-_HALF: Final = "10000000000000000000BD"
+# What has more digits than such a quotient is divided in two halves, of 19 digits each.
+_HALF: Final = f"1{'0' * 19}BD"
 # Spark's `-` and `abs` round decimals to this many digits.
 _LONGEST_NEGATED: Final = 34
+# How many months or seconds an interval has, to the microsecond.
 _COUNTED: Final = "decimal(20,6)"
 _INSERTED: Final = f"{SIGN} > 0"
 
@@ -196,7 +198,9 @@ def _sum(call: Call, kind: str) -> _State:
 
 def _unit(kind: str) -> str:
     """The unit of which an interval is so many; empty for other types. Delta keeps no intervals."""
-    return "MONTH" if re.search("year|month", kind) else "SECOND" if re.search("day|hour|minute|second", kind) else ""
+    if not kind.startswith("interval "):
+        return ""
+    return "MONTH" if re.search("year|month", kind) else "SECOND"
 
 
 def _counted(kind: str, value: str) -> str:

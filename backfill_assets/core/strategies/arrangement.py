@@ -20,7 +20,7 @@ from backfill_assets.core.epoch.ports import Commit, KeyedTables, UpstreamState
 from backfill_assets.core.progress.lag import LagBound, TimeBound
 from backfill_assets.core.progress.positions import KeyRange, OffsetRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead, TableRead
-from backfill_assets.core.strategies.change_log import alike, changes_of
+from backfill_assets.core.strategies.change_log import changes_of, split_reads
 from backfill_assets.core.strategies.table_views import BUCKETS, Begun, EpochBudget, Step, begun
 
 __all__ = ["ArrangementHistory", "done_ranges", "left_by_key"]
@@ -104,7 +104,7 @@ def _changes(name: str, table: TablePosition, waiting: Sequence[Commit]) -> Iter
     within = done_ranges(table)
     if not within or not any(commit.rows for commit in waiting):
         return
-    for commits in alike(waiting):
+    for commits in split_reads(waiting):
         yield changes_of(name, table, commits, None if table.backfilled else within)
 
 

@@ -28,7 +28,7 @@ from backfill_assets.core.progress.lag import LagBound
 from backfill_assets.core.progress.order import Order, waits_for
 from backfill_assets.core.progress.positions import BucketState, SnapshotPosition, TablePosition, allocate
 from backfill_assets.core.progress.reads import CaptureRead, FullRead, KeyRead, TableRead
-from backfill_assets.core.strategies.change_log import alike, changes_of, within
+from backfill_assets.core.strategies.change_log import changes_of, split_reads, within
 from backfill_assets.core.strategies.full_refresh import cheaper_to_refresh, may_be_cheaper, read_in_full
 from backfill_assets.core.strategies.same_table import check_same
 from backfill_assets.core.strategies.table_lag import bounded, lagging
@@ -338,7 +338,7 @@ class TablesDecider:
         tables = dict(position.tables)
         for index, each in enumerate(self.upstreams):
             share, commits = shares.get(index, 0), waiting[each.name]
-            parts = alike(commits) if budget == EVERYTHING else list(filter(None, [within(commits, share)]))
+            parts = split_reads(commits) if budget == EVERYTHING else list(filter(None, [within(commits, share)]))
             if not parts:
                 continue
             table = position.tables[each.name]

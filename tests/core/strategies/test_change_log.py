@@ -1,7 +1,7 @@
 """How a change log is divided into what one read can take."""
 
 from backfill_assets.core.epoch.ports import Commit
-from backfill_assets.core.strategies.change_log import alike, within
+from backfill_assets.core.strategies.change_log import split_reads, within
 
 
 def log(kinds: str) -> list[Commit]:
@@ -13,9 +13,9 @@ def log(kinds: str) -> list[Commit]:
 
 
 def test_a_read_ends_where_the_feed_was_turned_on_or_off_and_before_columns_went() -> None:
-    parts = [[each.version for each in part] for part in alike(log("ffwwfrffrrf"))]
+    parts = [[each.version for each in part] for part in split_reads(log("ffwwfrffrrf"))]
     assert parts == [[1, 2], [3, 4], [5], [6, 7, 8], [9], [10, 11]]
-    assert not alike([])
+    assert not split_reads([])
     assert not within([], 5)
 
 
