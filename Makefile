@@ -33,8 +33,8 @@ test: lint ## the gate: lint, types, the tests that take minutes, a short demo
 test-full: lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on
 	$(BIN)/python scripts/test_full.py $(PART)
 
-test-fast: setup ## the tests that need neither broker nor Spark
-	$(PYTEST) -m "not e2e and not full" --ignore tests/e2e
+test-fast: setup ## the tests that need neither broker nor Spark, without those that draw hundreds of queries or merges
+	$(PYTEST) -m "not e2e and not full and not drawn" --ignore tests/e2e
 
 lint: setup ## style and types
 	$(BIN)/ruff check

@@ -83,6 +83,7 @@ RULES = [
 ]
 
 
+@pytest.mark.drawn
 def test_a_view_that_follows_one_change_after_the_other_is_what_its_query_gives(
     record_property: Callable[[str, object], None],
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_subquery_for_one_value_is_found_with_its_text() -> None:
     assert len(found.parameters) == 1
 
 
+@pytest.mark.drawn
 def test_results_are_the_same_in_another_engine(record_property: Callable[[str, object], None]) -> None:
     first = first_seed()
     seen = Exercised(range(first, first + (2000 if FULL else 300)))

@@ -4,6 +4,7 @@ queries, in another engine."""
 from collections import Counter
 from contextlib import closing
 
+import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from tests.support.rules_in_sqlite import Engine, Row, analyzed, of_table, told
 from tests.support.settings import examples
 
 
+@pytest.mark.drawn
 def test_parts_of_a_key_give_together_what_the_query_gives() -> None:
     """Also where nothing is linear, and where places without the key are read with each part."""
     seen: Counter[str] = Counter()

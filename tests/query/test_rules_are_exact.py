@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from itertools import product
 
+import pytest
 from hypothesis import HealthCheck, assume, event, given, seed, settings
 from hypothesis import strategies as st
 
@@ -35,6 +36,8 @@ from tests.support.rules_in_sqlite import (
     values_of,
 )
 from tests.support.settings import examples
+
+pytestmark = pytest.mark.drawn
 
 
 def follow(

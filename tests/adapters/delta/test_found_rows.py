@@ -55,6 +55,7 @@ def tables(draw: st.DrawFn) -> tuple[str, list[list[Any]], list[Any]]:
     )
 
 
+@pytest.mark.drawn
 @given(tables(), st.integers(1, 3))
 def test_rows_are_found_that_have_one_of_the_values(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[str, list[list[Any]], list[Any]], group: int

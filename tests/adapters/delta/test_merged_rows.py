@@ -138,6 +138,7 @@ def histories(draw: st.DrawFn) -> tuple[str, list[list[Row]], list[Change]]:
     return kind, files, changes
 
 
+@pytest.mark.drawn
 @given(history=histories())
 def test_rows_and_feed_are_what_the_changes_say(
     tmp_path_factory: pytest.TempPathFactory, history: tuple[str, list[list[Row]], list[Change]]

@@ -112,6 +112,7 @@ def histories(draw: st.DrawFn) -> tuple[str, list[dict[Any, int | None]], list[d
     return kind, files, merges
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("engine", ENGINES)
 @given(history=histories())
 def test_merges_leave_what_the_changes_say_whatever_files_they_open(
