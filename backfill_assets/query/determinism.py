@@ -37,6 +37,8 @@ _FIRST_OF_WINDOW: Final = frozenset({"any_value", "first", "first_value", "last"
 """Functions whose result depends on the order of rows, except in a window, whose order is completed."""
 _OF_EQUAL_VALUES: Final = frozenset({"listagg", "mode", "string_agg"})
 """Functions whose result does not depend on the order of rows if these are ordered by just the values that it is made of."""
+_BY_AN_ORDER: Final = frozenset({"max_by", "min_by"})
+"""Functions that give a value of the row that comes first: the same one, if rows are ordered by that value in the end."""
 _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERS: Final = frozenset({"array_max", "array_min", "array_sort", "cardinality", "size", "sort_array"})
 """Functions that make the order of a collected array irrelevant, if the array is their only argument."""
@@ -181,6 +183,8 @@ def _has_chance(tokens: Sequence[Token], at: int, name: str, exact: Collection[s
     """Whether the result of a call depends on the order of rows."""
     if name in _OF_EQUAL_VALUES and _is_of_equal_values(tokens, at, exact):
         return False
+    if name in _BY_AN_ORDER:
+        return not _is_ordered_by_value(tokens, at, exact)
     if name in _FIRST_OF_WINDOW:
         return "over" not in _words_after(tokens, at)[0]
     return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))
@@ -198,6 +202,19 @@ def _is_of_equal_values(tokens: Sequence[Token], at: int, exact: Collection[str]
         is_lowest = tokens[at].text.lower() == "mode" and len(arguments) == 2 and arguments[1] == ("true",)
         return is_lowest and _is_exact(values, exact)
     return bool(ordered) and (not values or _spelling(ordered) == values) and _is_exact(_spelling(ordered), exact)
+
+
+def _is_ordered_by_value(tokens: Sequence[Token], at: int, exact: Collection[str] | None) -> bool:
+    """Whether `max_by(x, y)` orders rows by x, too, so that those that are first have the same: y is x, or a struct of it,
+    as in `max_by(x, struct(time, x))`."""
+    arguments = list(items_of(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1]))
+    if len(arguments) < 2:
+        return False
+    value, order = (_spelling(each) for each in arguments[:2])
+    items = [order]
+    if order[:2] == ("struct", "(") and _after_brackets(arguments[1], 1) == len(order):
+        items = [_spelling(each) for each in items_of(arguments[1][2:-1])]
+    return value in items and _is_exact(value, exact)
 
 
 def _is_exact(value: tuple[str, ...], exact: Collection[str] | None) -> bool:

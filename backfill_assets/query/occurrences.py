@@ -102,6 +102,8 @@ def _check_function(place: exp.Expr) -> None:
     """Refuse a function in FROM that may return rows of anything except its arguments."""
     called = place.this
     name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
+    if name.lower() == "identifier":
+        raise refusal("UNSUPPORTED", "the query calls identifier() in FROM", hint="write the table's name itself")
     if name.lower() not in TABLE_FUNCTIONS or place.args.get("db"):
         raise refusal(
             "UNSUPPORTED",

@@ -1,5 +1,6 @@
 """A view's query of any kind: its meaning over its upstreams, and its text in one spelling."""
 
+import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,6 +37,10 @@ __all__ = [
 
 _DEEPEST: Final = 20_000
 """How many calls may be within each other while a query is read: some for each operator of a chain, and each bracket."""
+
+_WORDS: Final = re.compile(r"\w+")
+_PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
+"""A name that is a word of its own wherever it occurs; one that begins with a digit may follow another word."""
 
 Query = RowwiseQuery | AggregateQuery | RelationalQuery
 
@@ -118,11 +123,11 @@ def unique_keys(query: Query) -> tuple[tuple[str, ...], ...]:
 
 
 def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> tuple[Column, ...]:
-    """The columns of an upstream that a query may refer to: those whose names occur in it, and those of its `key`.
+    """The columns of an upstream that a query may refer to: those whose names are words of it, and those of its `key`.
 
     No other column can change the meaning of the query. `*` refers to all. So do `NATURAL JOIN`, which joins by all columns
     that two tables share, `PIVOT`, which groups by all that it does not name, and other names for a table's columns, which
-    come in their order. Names in strings and comments count, too, because one column too many does no harm.
+    come in their order. Words of strings and comments count, too: more columns than are read may be told, never fewer.
 
     Example:
         >>> [column.name for column in named_in("SELECT a FROM t", [Column("A", "INT"), Column("b", "INT")])]
@@ -131,11 +136,13 @@ def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> 
     if _means_all(parse(query, tokenize(query))):
         return tuple(columns)
     text = query.lower()
-    return tuple(
-        column
-        for column in columns
-        if column.name in key or any(name in text for name in (column.name.lower(), backquoted(column.name.lower())))
-    )
+    words = frozenset(_WORDS.findall(text))
+
+    def occurs(name: str) -> bool:
+        """A name with other characters than those of words has to be in backquotes, where it is found as it is."""
+        return name in words if _PLAIN.fullmatch(name) else name in text or backquoted(name) in text
+
+    return tuple(column for column in columns if column.name in key or occurs(column.name.lower()))
 
 
 def _means_all(root: exp.Expr) -> bool:

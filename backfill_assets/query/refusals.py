@@ -39,11 +39,11 @@ HINTS: Final = MappingProxyType({
     "HAVING": f"{_ROW_BY_ROW}; use WHERE for conditions on a record",
     "JOIN": f"{_ROW_BY_ROW}; name one upstream in FROM, and join when reading the view",
     "KEY_MISMATCH": "give the tables the same primary_key",
-    "NOT_A_QUERY": "write one query: SELECT expressions FROM an upstream",
-    "NOT_DETERMINISTIC": "the same record must always give the same row; use the record's own columns, "
-    "such as _timestamp, _partition and _offset",
+    "NOT_A_QUERY": "write one query: SELECT expressions FROM upstreams",
+    "NOT_DETERMINISTIC": "the same rows must always give the same result: use what is kept in their columns, such as a time "
+    "or an id (in records of Kafka also _timestamp, _partition and _offset)",
     "ORDER_DEPENDENT": "order what is collected, as in array_sort(collect_list(x)) or listagg(x) WITHIN GROUP "
-    "(ORDER BY x); or take min, max, count or sum",
+    "(ORDER BY x); order rows by what is taken, too, as in max_by(x, struct(time, x)); or take min, max, count or sum",
     "ORDER_NOT_TOTAL": "order the rows by columns that tell them apart",
     "ORDER_LIMIT": "a table has no order; sort and limit when reading the view",
     "STAR": "name the fields one by one",
@@ -53,7 +53,7 @@ HINTS: Final = MappingProxyType({
     "UNKNOWN_COLUMN": "use a column of the upstream",
     "UNKNOWN_UPSTREAM": "name one of the view's upstreams",
     "UNNAMED_COLUMN": "give it a name with AS",
-    "UNSUPPORTED": "leave it out: SELECT expressions FROM one upstream WHERE conditions, and UNION ALL of such parts",
+    "UNSUPPORTED": "leave it out, and write what it means in other words: names themselves, and clauses from SELECT to LIMIT",
     "UNUSED_UPSTREAM": "read it in the query, or take it out of upstreams",
     "WINDOW": f"{_ROW_BY_ROW}; use window functions when reading the view",
 })

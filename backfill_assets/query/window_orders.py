@@ -126,11 +126,13 @@ def _is_of_one_group(node: exp.Window | None) -> bool:
 
 
 def _is_told_by_order(node: exp.Window | None) -> bool:
-    """Whether a function takes values that are the same in all rows which are equal by the window's ORDER BY."""
-    order = None if node is None else node.args.get("order")
-    if node is None or not isinstance(order, exp.Order):
+    """Whether a function takes values that are the same in all rows which are equal by the window's ORDER BY; without it all
+    rows of a part are."""
+    if node is None:
         return False
-    same = [*(each.this for each in order.expressions), *listed(node.args.get("partition_by"))]
+    order = node.args.get("order")
+    by = order.expressions if isinstance(order, exp.Order) else []
+    same = [*(each.this for each in by), *listed(node.args.get("partition_by"))]
     called = node.this
     while isinstance(called, exp.IgnoreNulls | exp.RespectNulls):
         called = called.this

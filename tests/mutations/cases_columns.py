@@ -52,6 +52,20 @@ COLUMNS: tuple[Mutation, ...] = (
         tests=(FIXED,),
     ),
     Mutation(
+        name="a name within a word of the query is a column of it",
+        file="backfill_assets/query/query.py",
+        old="return name in words if _PLAIN.fullmatch(name) else",
+        new="return name in words or",
+        tests=("tests/query/test_query_columns.py",),
+    ),
+    Mutation(
+        name="a name that is no word is never a column of the query",
+        file="backfill_assets/query/query.py",
+        old="return name in words if _PLAIN.fullmatch(name) else name in text or",
+        new="return name in words or",
+        tests=("tests/query/test_query_columns.py",),
+    ),
+    Mutation(
         name="a star inside of a call means the columns that are named",
         file="backfill_assets/query/query.py",
         old="not isinstance(star.parent, exp.Count)",

@@ -14,7 +14,30 @@ PLACES = "tests/declare/test_refused_places.py"
 TEXT = "backfill_assets/query/text_checks.py"
 ROWS = "backfill_assets/query/row_columns.py"
 
+CALLS = "backfill_assets/query/determinism.py"
+
 ORDERS: tuple[Mutation, ...] = (
+    Mutation(
+        name="the value of the greatest row is left to chance where rows are ordered by a part of it",
+        file=CALLS,
+        old="    return value in items and _is_exact(value, exact)",
+        new="    return bool({*value} & {each for item in items for each in item}) and _is_exact(value, exact)",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="the value of the greatest row may be one of two that are equal and not the same",
+        file=CALLS,
+        old="    return value in items and _is_exact(value, exact)",
+        new="    return value in items",
+        tests=(QUERY,),
+    ),
+    Mutation(
+        name="a value of a window without an order is left to chance",
+        file=WINDOWS,
+        old="    return called.this in same",
+        new="    return not by or called.this in same",
+        tests=(QUERY,),
+    ),
     Mutation(
         name="groups in a window are told apart by the first expression of GROUP BY alone",
         file=GROUPS,

@@ -17,7 +17,8 @@ QUERIES = {
     "kinds": "SELECT DISTINCT qty FROM orders",
     "pairs": "SELECT a.id, b.id AS next FROM orders AS a JOIN orders AS b ON b.id = a.id + a.qty",
 }
-CHANGES = ("RENAME COLUMN other TO unread", "DROP COLUMN unread", "ALTER COLUMN small TYPE BIGINT")
+CHANGES = ("RENAME COLUMN st TO elect", "DROP COLUMN elect", "ALTER COLUMN ro TYPE BIGINT")
+"""Of columns whose names are parts of words of the queries: DISTINCT, SELECT, FROM."""
 SETTINGS = (
     "'delta.columnMapping.mode' = 'name', 'delta.enableTypeWidening' = 'true', 'delta.enableChangeDataFeed' = 'true'"
 )
@@ -26,7 +27,7 @@ SETTINGS = (
 @pytest.fixture
 def lake(tmp_path: Path) -> Lake:
     made = Lake(tmp_path)
-    columns = "id BIGINT, price BIGINT, qty BIGINT, other STRING, small INT"
+    columns = "id BIGINT, price BIGINT, qty BIGINT, st STRING, ro INT"
     made.spark.sql(f"CREATE TABLE delta.`{made.path('orders')}` ({columns}) USING delta TBLPROPERTIES ({SETTINGS})")
     made.sql("orders", "INSERT INTO {t} SELECT id, id % 7, id % 3, 'x', 1 FROM range(0, 30, 1, 3)", spark=True)
     return made
