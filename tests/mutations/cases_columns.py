@@ -6,6 +6,7 @@ __all__ = ["COLUMNS"]
 
 UPSTREAM = "backfill_assets/adapters/delta/upstream.py"
 COLUMN_METADATA = "backfill_assets/adapters/delta/column_metadata.py"
+FIELDS, KEPT = "backfill_assets/query/struct_fields.py", "tests/query/test_struct_fields.py"
 CHANGED = "tests/adapters/delta/test_table_changes.py"
 OTHER_COLUMN = f"{CHANGED}::test_another_column_under_the_same_name_is_refused_as_long_as_files_are_kept"
 FIXED = (
@@ -26,6 +27,55 @@ COLUMNS: tuple[Mutation, ...] = (
         old='(_stored(each, mapped=mapped), _inside(each["type"], mapped=mapped))',
         new="(_stored(each, mapped=mapped), None)",
         tests=(OTHER_COLUMN,),
+    ),
+    Mutation(
+        name="a new field of a struct may take the place of another in files",
+        file=COLUMN_METADATA,
+        old="all(name in now and keeps_names(now[name], was[name]) for name in was)",
+        new="now.keys() >= was.keys()",
+        tests=(OTHER_COLUMN,),
+    ),
+    Mutation(
+        name="a struct that gets a field is another column",
+        file=COLUMN_METADATA,
+        old="all(name in now and keeps_names(now[name], was[name]) for name in was)",
+        new="now.keys() == was.keys() and all(keeps_names(now[name], was[name]) for name in was)",
+        tests=(OTHER_COLUMN,),
+    ),
+    Mutation(
+        name="a struct that loses a field has not changed",
+        file=FIELDS,
+        old="        return all(name in there and _keeps(there[name], kind) for name, kind in wanted.items())",
+        new="        return all(_keeps(there.get(name, kind), kind) for name, kind in wanted.items())",
+        tests=(KEPT,),
+    ),
+    Mutation(
+        name="maps may get keys that differ in a new field alone",
+        file=FIELDS,
+        old="    return keys == wanted_keys and _keeps(",
+        new="    return len(keys) == len(wanted_keys) and _keeps(",
+        tests=(KEPT,),
+    ),
+    Mutation(
+        name="values have the fields that came",
+        file="backfill_assets/adapters/compute/table_rows.py",
+        old="with_fields(value, kinds.get(wanted.name.lower(), wanted.type), wanted.type)",
+        new="with_fields(value, wanted.type, wanted.type)",
+        tests=("tests/e2e/tables/test_fields_that_come.py",),
+    ),
+    Mutation(
+        name="a struct without a value gets one with its fields",
+        file=FIELDS,
+        old='return f"IF({value} IS NULL, NULL, named',
+        new='return f"IF(false, NULL, named',
+        tests=(KEPT, "tests/e2e/tables/test_fields_that_come.py"),
+    ),
+    Mutation(
+        name="versions from before and after a struct got a field are read together",
+        file=UPSTREAM,
+        old="        return bool(gone)",
+        new="        return any(not keeps_fields(now.get(each, ''), was[each]) for each in gone)",
+        tests=(f"{CHANGED}::test_a_version_that_adds_a_field_begins_another_read",),
     ),
     Mutation(
         name="another column is refused though every row was replaced",

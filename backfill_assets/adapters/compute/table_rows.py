@@ -39,9 +39,10 @@ from backfill_assets.core.progress.reads import (
     SnapshotRead,
 )
 from backfill_assets.core.strategies.arrangement import done_ranges
-from backfill_assets.query.ddl import Column, quoted
+from backfill_assets.query.ddl import Column, columns_of_delta, quoted
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.query.spelling import backquoted
+from backfill_assets.query.struct_fields import with_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -177,8 +178,8 @@ def _inserted(rows: "DataFrame") -> "DataFrame":
 
 
 def projected(rows: "DataFrame", upstream: DeltaUpstream, columns: Sequence[Column]) -> "DataFrame":
-    """Rows of a table with `CHANGE` and the columns that the view knows. Spark is told the length of CHAR columns, as
-    when it reads the table itself, so that it pads what the query compares with them."""
+    """Rows of a table with `CHANGE` and the columns that the view knows, with just the fields that it knows. Spark is told
+    the length of CHAR columns, as when it reads the table itself, so that it pads what the query compares with them."""
     return _projected(rows, upstream.loaded().schema().to_json(), columns)
 
 
@@ -187,9 +188,12 @@ def _projected(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "Da
 
     there = {name.lower() for name in rows.columns}
     fixed = fixed_lengths(schema)
+    nested = any("STRUCT<" in each.type for each in columns)
+    kinds = {each.name.lower(): each.type for each in columns_of_delta(rows.schema.json())} if nested else {}
 
     def column(wanted: Column) -> "SparkColumn":
         value = backquoted(wanted.name) if wanted.name.lower() in there else "NULL"
+        value = with_fields(value, kinds.get(wanted.name.lower(), wanted.type), wanted.type)
         length = fixed.get(wanted.name.lower())
         metadata = {FIXED_LENGTH: length} if length else {}
         return F.expr(f"CAST({value} AS {wanted.type})").alias(wanted.name, metadata=metadata)

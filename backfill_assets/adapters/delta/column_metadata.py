@@ -11,7 +11,15 @@ from typing import Any
 
 from backfill_assets.query.ddl import columns_of_delta
 
-__all__ = ["FIXED_LENGTH", "declared_types", "fixed_lengths", "is_mapped", "stored_names", "with_metadata"]
+__all__ = [
+    "FIXED_LENGTH",
+    "declared_types",
+    "fixed_lengths",
+    "is_mapped",
+    "keeps_names",
+    "stored_names",
+    "with_metadata",
+]
 
 FIXED_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata under which Spark stores its CHAR or VARCHAR type."""
@@ -24,6 +32,15 @@ def stored_names(schema: str, configuration: Mapping[str, str | None]) -> dict[s
     """The name in the files of each column of a schema (JSON), with its nested fields; the column's own name without
     mapping."""
     return _of_fields(json.loads(schema), mapped=is_mapped(configuration))
+
+
+def keeps_names(now: Any, was: Any) -> bool:
+    """Whether a column of `stored_names` has the name in the files that it had before, and so have all fields that it had."""
+    if isinstance(was, Mapping):
+        return isinstance(now, Mapping) and all(name in now and keeps_names(now[name], was[name]) for name in was)
+    if isinstance(was, tuple):
+        return isinstance(now, tuple) and all(map(keeps_names, now, was))
+    return bool(now == was)
 
 
 def is_mapped(configuration: Mapping[str, str | None]) -> bool:

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.adapters.delta.column_metadata import declared_types, stored_names
+from backfill_assets.adapters.delta.column_metadata import declared_types, keeps_names, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
 from backfill_assets.adapters.delta.footers import footer_rows
 from backfill_assets.adapters.delta.log_replay import (
@@ -53,6 +53,7 @@ from backfill_assets.core.strategies.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
 from backfill_assets.query.rowwise import CHANGE
+from backfill_assets.query.struct_fields import keeps_fields
 
 __all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream"]
 
@@ -289,8 +290,8 @@ class DeltaUpstream:
         return table is not None and table.metadata().configuration.get(FEED) == "true"
 
     def _reshapes(self, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]) -> bool:
-        """Whether columns of the version before are no longer there as they were. A needed one among them, or the end of the
-        change feed, is refused."""
+        """Whether columns of the version before are no longer there as they were. A needed one among them that has not only
+        got more fields, or the end of the change feed, is refused."""
         self._check_followable(metadata.get("configuration") or {}, number)
         before = self.location.load(version=number - 1) if number else None
         if before is None:
@@ -298,7 +299,7 @@ class DeltaUpstream:
         now = declared_types(metadata["schemaString"])
         was = declared_types(before.schema().to_json())
         gone = [name for name, kind in was.items() if now.get(name) != kind]
-        for name in self._needed(gone):
+        for name in self._needed([each for each in gone if not keeps_fields(now.get(each, ""), was[each])]):
             raise UpstreamChangedError(
                 f"version {number} of table {self.name!r} changed column {name!r}: expected type "
                 f"{was[name]}, found {now.get(name, 'no such column')}",
@@ -316,7 +317,7 @@ class DeltaUpstream:
         """Refuse a column that takes the name of another one: rows that no version changed would get other values."""
         was = stored_names(before.schema().to_json(), before.metadata().configuration)
         now = stored_names(metadata["schemaString"], metadata.get("configuration") or {})
-        others = self._needed([name for name, stored in was.items() if now.get(name, stored) != stored])
+        others = self._needed([name for name in was if name in now and not keeps_names(now[name], was[name])])
         if others and self._keeps_files(number, actions):
             raise UpstreamChangedError(
                 f"version {number} of table {self.name!r} has another column under the name {others[0]!r} than before",

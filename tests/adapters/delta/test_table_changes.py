@@ -171,6 +171,15 @@ def test_a_version_that_changes_a_column_that_is_not_needed_begins_another_read(
     assert [each.reshapes for each in described] == [False, True, True]
 
 
+def test_a_version_that_adds_a_field_begins_another_read(uri: str) -> None:
+    kinds: list[Any] = [
+        {"type": "struct", "fields": [column(name, "long") for name in names]} for names in ("x", "yx", "yxz")
+    ]
+    for kind in kinds:
+        describe(uri, fields=[column("id", "long"), column("p", kind)])
+    assert [each.reshapes for each in upstream(uri).commits(0, 3)] == [False, True, True]
+
+
 def mapped(name: str, stored: str, kind: Any = "long") -> dict[str, Any]:
     """A column of a table with column mapping, and its name in files."""
     metadata = {"delta.columnMapping.physicalName": stored, "delta.columnMapping.id": int(stored[1:])}
@@ -190,6 +199,8 @@ def map_names(uri: str, *fields: dict[str, Any]) -> None:
 MAPPING = {"minReaderVersion": 2, "minWriterVersion": 5}
 POINT = {"type": "struct", "fields": [mapped("x", "c4")]}
 OTHER_POINT = {"type": "struct", "fields": [mapped("x", "c5")]}
+MORE_POINT = {"type": "struct", "fields": [mapped("y", "c9"), mapped("x", "c4")]}
+OTHER_AND_MORE = {"type": "struct", "fields": [mapped("y", "c4"), mapped("x", "c9")]}
 
 
 @pytest.mark.parametrize(
@@ -198,9 +209,18 @@ OTHER_POINT = {"type": "struct", "fields": [mapped("x", "c5")]}
         ([mapped("id", "c1"), mapped("a", "c3"), mapped("b", "c2"), mapped("p", "c6", POINT)], "a"),
         ([mapped("id", "c1"), mapped("a", "c2"), mapped("b", "c7"), mapped("p", "c6", POINT)], "b"),
         ([mapped("id", "c1"), mapped("a", "c2"), mapped("b", "c3"), mapped("p", "c6", OTHER_POINT)], "p"),
+        ([mapped("id", "c1"), mapped("a", "c2"), mapped("b", "c3"), mapped("p", "c6", OTHER_AND_MORE)], "p"),
+        ([mapped("id", "c1"), mapped("a", "c2"), mapped("b", "c3"), mapped("p", "c6", MORE_POINT)], None),
         ([mapped("p", "c6", POINT), mapped("b", "c3"), mapped("id", "c1"), mapped("a", "c2"), mapped("z", "c8")], None),
     ],
-    ids=["two swapped names", "dropped and added again", "a field of a struct", "another order and a new one"],
+    ids=[
+        "two swapped names",
+        "dropped and added again",
+        "a field of a struct",
+        "a new field of a struct in the place of another",
+        "a new field of a struct",
+        "another order and a new one",
+    ],
 )
 def test_another_column_under_the_same_name_is_refused_as_long_as_files_are_kept(
     uri: str, fields: list[dict[str, Any]], other: str | None
