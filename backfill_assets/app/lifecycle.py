@@ -4,7 +4,7 @@ import logging
 
 from backfill_assets.adapters.compute.laid_out import laid_out_again
 from backfill_assets.adapters.delta.layout import clustering_columns, commit_layout, is_laid_out
-from backfill_assets.adapters.delta.staging import delete_data, delete_folder, sweep, sweep_leftovers
+from backfill_assets.adapters.delta.staging import delete_data, delete_folder, sweep, sweep_leftovers, sweep_merged
 from backfill_assets.app.dependents import check_unneeded, expire_log
 from backfill_assets.app.replacing import discard_beside
 from backfill_assets.app.wiring.table import Table
@@ -68,9 +68,9 @@ def _to_end(table: Table) -> tuple[TableState, bool]:
 
 
 def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None) -> list[str]:
-    """Maintain a table: delete staged files, restate its positions, expire its log, compact, and vacuum if requested. Bounds
-    in the log that are not exact are removed, whoever wrote them, and on S3 what Spark's jobs have left behind. A view over
-    several tables is laid out by its key again, where that has been lost.
+    """Maintain a table: delete staged files that no version has, restate its positions, expire its log, compact, and
+    vacuum if requested. Bounds in the log that are not exact are removed, whoever wrote them, and on S3 what Spark's
+    jobs have left behind. A view over several tables is laid out by its key again, where that has been lost.
 
     Staged files are deleted first, because the log says which of them were committed. Then the positions are restated, so
     that they outlive the log's older entries. Errors: `StillNeededError`, before anything is done, if vacuuming would delete
@@ -82,7 +82,7 @@ def maintain(workspace: Workspace, name: str, *, vacuum_hours: int | None = None
         return []
     if vacuum_hours is not None:
         check_unneeded(workspace, name, hours=vacuum_hours)
-    swept = [each(table.output.location, table.output.look) for each in (sweep, sweep_leftovers)]
+    swept = [each(table.output.location, table.output.look) for each in (sweep, sweep_merged, sweep_leftovers)]
     table.output.keep_bounds(thoroughly=True)
     look = table.output.look()  # commits are made on the last look
     try:

@@ -20,8 +20,9 @@ from urllib.parse import urlsplit
 
 __all__ = ["Request", "S3Proxy", "before"]
 
-Mode = Literal["reply lost", "busy", "denied", "overwritten"]
-"""The request is done and its reply lost; it is refused with 503, or 403; a refusal to overwrite is reported as success."""
+Mode = Literal["reply lost", "cut", "busy", "denied", "overwritten"]
+"""The request is done and its reply lost, or half of it; it is refused with 503, or 403; a refusal to overwrite is reported
+as success."""
 
 _CONTROL = "/-proxy-"
 _HOP = {"connection", "transfer-encoding", "content-length"}
@@ -137,6 +138,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if fault == "overwritten" and status == 412:
             status, headers, content = 200, {"ETag": '"0"'}, b""
+        if fault == "cut":
+            headers, content = {**headers, "Content-Length": str(len(content))}, content[: len(content) // 2]
+            self.close_connection = True
         self._answer(status, headers, content)
 
     def _asked(self, body: bytes) -> tuple[int, dict[str, str], bytes]:

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -22,7 +23,7 @@ from backfill_assets.adapters.storage.s3_markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, Staged, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
-from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, leftovers, sweepable
+from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, changes_in, leftovers, sweepable
 from backfill_assets.declare.stores import bucket_of
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import columns_of_delta
@@ -36,6 +37,7 @@ __all__ = [
     "spooled_folders",
     "sweep",
     "sweep_leftovers",
+    "sweep_merged",
 ]
 
 INPUTS = "_inputs"
@@ -93,6 +95,32 @@ def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     if spooled and not needed:
         _delete_if_empty(location, SPOOL)
     return swept
+
+
+def sweep_merged(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
+    """Delete the changes of past epochs that were merged: staged files that no entry of the log names; returns their paths.
+
+    What an epoch only adds, the log names, and files that were replaced since then are left to VACUUM. As in `sweep`, what
+    exists is listed before the table is read.
+    """
+    folder = location.objects()
+    listed = folder.names("")
+    looked = look()
+    record, table = looked.record, location.at(looked.version) if looked.exists else None
+    if record is None or table is None:
+        return []
+    is_over = partial(sweepable, incarnation=record.incarnation, epoch=record.epoch)
+    merged = set(changes_in(listed, is_over))
+    if merged:
+        merged -= set(map(unquote, table.get_add_actions().column("path").to_pylist()))
+    for _, actions in commits_of(location, looked.version) if merged else ():
+        merged -= {
+            unquote(str(each.get("path"))) for action in actions for each in action.values() if isinstance(each, dict)
+        }
+    if merged and _is_overtaken(location, looked):
+        return []
+    folder.delete(sorted(merged))
+    return sorted(merged)
 
 
 def sweep_leftovers(location: TableLocation, look: Callable[[], TableState]) -> list[str]:

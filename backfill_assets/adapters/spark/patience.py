@@ -32,8 +32,9 @@ less often."""
 _SAME_OUTAGE_SECONDS = 45.0
 """Failures that follow each other within this time belong to one outage: a request may take 20 seconds to fail."""
 _LONGEST_PAUSE_MS = 4000
-_LOST = ("INVALID_HANDLE.SESSION", "INVALID_HANDLE.OPERATION")
-"""How conditions begin that a server reports for a session, or for what it computes, that it does not know (any more)."""
+_LOST = ("INVALID_HANDLE.SESSION", "INVALID_HANDLE.OPERATION", "NO_ACTIVE_SESSION")
+"""How conditions begin that a server reports for a session, or for what it computes, that it does not know (any more), and
+what requests of a session end with once one of them has learned that."""
 
 _OTHER_SERVER = "incorrect server side session identifier"
 """What PySpark says if a server that was started anew has made a session of the same name, with settings of its own."""

@@ -8,6 +8,7 @@ answer is left, and so is an action that does not end, so that an interrupt alwa
 
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, wait
@@ -38,6 +39,8 @@ __all__ = ["SparkResource", "SparkRunner", "do_nothing"]
 T = TypeVar("T")
 _SIZE = TypeAdapter(ByteSize)
 POLL_SECONDS = 0.25
+_REFUSED_SECONDS = 30.0
+"""How long nobody asks for a session again where there was none."""
 CANCEL_SECONDS = 20.0
 """How long a Spark Connect server has time to cancel an action."""
 ENDING_SECONDS = 60.0
@@ -128,6 +131,7 @@ class SparkRunner:
         self._warehouse = warehouse
         self._reached = warehouse is None
         self._session: SparkSession | None = None
+        self._refusal: tuple[float, EnvironmentSetupError] | None = None
         self._thread: Worker | None = None
         self.on_wait: Callable[[], None] = do_nothing
         self.buckets: set[str] = set()
@@ -206,7 +210,7 @@ class SparkRunner:
 
     def _on_thread(self, action: "Callable[[SparkSession], T]", tag: str) -> T:
         if self._session is None:
-            self._session = self._connect()
+            self._session = self._connected()
         session = self._session
         if is_remote(session):
             session.addTag(tag)
@@ -227,6 +231,16 @@ class SparkRunner:
         finally:
             if is_remote(session):
                 session.removeTag(tag)
+
+    def _connected(self) -> "SparkSession":
+        """A new session. Where there has just been none, nobody waits again: a run has many tables."""
+        if self._refusal is not None and time.monotonic() - self._refusal[0] < _REFUSED_SECONDS:
+            raise self._refusal[1]
+        try:
+            return self._connect()
+        except EnvironmentSetupError as error:
+            self._refusal = (time.monotonic(), error)
+            raise
 
     def _cancel(self, future: "Future[T]", tag: str) -> None:
         """Cancel an action until it has ended: a job that starts after a cancel is not cancelled by it."""

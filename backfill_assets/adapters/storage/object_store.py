@@ -4,14 +4,14 @@ obstore has the same operations for local disks and for object stores. Each of t
 no keys.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking
 
@@ -29,6 +29,10 @@ _CLIENT = {
 """Options of the HTTP client, which obstore takes separately from those of the store."""
 
 _REQUESTS = 16
+_CUT_ANSWERS = 4
+"""How many cut answers to one request are borne."""
+
+T = TypeVar("T")
 
 _DELTA_ONLY = {
     "allow_unsafe_rename", "checksum", "force_credential_load", "s3_allow_unsafe_rename", "s3_locking_provider",
@@ -117,7 +121,7 @@ class ObjectFolder:
             return None
         try:
             with self._reading():
-                return bytes(obstore.get(self._store, path).bytes())
+                return _retried(lambda: bytes(obstore.get(self._store, path).bytes()))
         except FileNotFoundError:
             return None
 
@@ -159,13 +163,16 @@ class ObjectFolder:
 
     def listed(self, prefix: str, *, after: str | None = None) -> dict[str, Stored]:
         """All objects in a folder, as `sizes`, with all that a list says of them."""
-        import obstore
-
         if self._is_missing:
             return {}
         with self._reading():
-            pages = obstore.list(self._store, prefix=prefix, offset=after)
-            return {str(each["path"]): _stored(each) for page in pages for each in page}
+            return _retried(lambda: self._pages(prefix, after))
+
+    def _pages(self, prefix: str, after: str | None) -> dict[str, Stored]:
+        import obstore
+
+        pages = obstore.list(self._store, prefix=prefix, offset=after)
+        return {str(each["path"]): _stored(each) for page in pages for each in page}
 
     def try_to_list(self) -> None:
         """List the beginning of the folder; raises what the store's client raises."""
@@ -221,6 +228,19 @@ class ObjectFolder:
         config: Any = {name: value for name, value in given.items() if name not in _CLIENT | _DELTA_ONLY}
         retry: Any = {"retry_config": {"retry_timeout": timedelta(seconds=self.seconds)}} if self.seconds else {}
         return from_url(self.uri, config=config, client_options=client, **retry)
+
+
+def _retried(read: Callable[[], T]) -> T:
+    """What a store answers, asked again where the answer was cut: its client repeats only requests without any."""
+    from obstore.exceptions import BaseError
+
+    for _ in range(_CUT_ANSWERS):
+        try:
+            return read()
+        except BaseError as error:
+            if "response body" not in str(error):
+                raise
+    return read()
 
 
 def _stored(listed: "ObjectMeta") -> Stored:

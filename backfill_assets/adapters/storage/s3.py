@@ -67,6 +67,7 @@ def s3_access(options: Mapping[str, str], environment: Mapping[str, str]) -> S3A
     """
     declared = _named(options)
     _check_safe(declared)
+    _check_environment(environment, declared)
     public = {name: value for name, value in _named(_aws(environment)).items() if name in _PUBLIC}
     found = {**public, **declared}
     endpoint = found.get("endpoint") or None
@@ -135,13 +136,28 @@ def _key_settings(keys: Keys | None) -> dict[str, str | None]:
 
 
 def _named(options: Mapping[str, str]) -> dict[str, str]:
-    """Options under the one name of each."""
-    plain = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
+    """Options under the one name of each; an empty one is not set."""
+    plain = {name.lower().removeprefix("aws_"): value for name, value in options.items() if value}
     return {_SAME.get(name, name): value for name, value in plain.items()}
 
 
 def _aws(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith("AWS_")}
+
+
+def _check_environment(environment: Mapping[str, str], declared: Mapping[str, str]) -> None:
+    """Refuse variables that delta-rs would take though they do not belong to what is declared, or stop it."""
+    empty = sorted(
+        name for name, value in _aws(environment).items() if not value and name.startswith("AWS_ENDPOINT_URL")
+    )
+    if empty and "endpoint" not in declared:
+        raise unusable(f"the environment sets {empty[0]} to an empty text", f"unset {empty[0]}")
+    if "AWS_SESSION_TOKEN" in environment and "access_key_id" in declared and "token" not in declared:
+        raise unusable(
+            "its keys are declared without a token, and the environment has AWS_SESSION_TOKEN, which delta-rs would send "
+            "with them",
+            "unset AWS_SESSION_TOKEN, or let its keys come from the environment, too, by declaring none",
+        )
 
 
 def _check_safe(declared: Mapping[str, str]) -> None:
@@ -154,7 +170,13 @@ def _check_safe(declared: Mapping[str, str]) -> None:
 
 
 def _http_allowed(endpoint: str | None, *, asked: bool) -> bool:
-    """Whether the store may be spoken to without TLS. Errors: `DeclarationError` if it would be without being asked for."""
+    """Whether the store may be spoken to without TLS. Errors: `DeclarationError` if it would be without being asked for, or
+    the endpoint has a secret in it, which clients show."""
+    if endpoint is not None and "@" in endpoint:
+        raise unusable(
+            f"its endpoint {_shown(endpoint)} has a user or a password before it",
+            "declare keys as keys, not in the endpoint",
+        )
     if endpoint is None or not _is_http(endpoint):
         if endpoint is not None and urlsplit(endpoint).scheme != "https":
             raise unusable(f"its endpoint is {_shown(endpoint)}: expected https://host[:port]", "write it as a URL")
@@ -190,5 +212,6 @@ def _is_true(value: str | None) -> bool:
 
 def _shown(endpoint: str) -> str:
     """An endpoint without what may be a secret in it."""
-    parts = urlsplit(endpoint)
-    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}" if parts.netloc else endpoint.rpartition("@")[2]
+    before, _, place = endpoint.rpartition("@")
+    scheme, separator, _ = before.partition("://")
+    return f"{scheme}{separator}{place}" if separator else place

@@ -307,10 +307,26 @@ _ODD = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")
 """What delta-rs 1.6 refuses in an address, some of it by a panic, or decodes."""
 
 
+_UNCLEAR = re.compile(r"[#?]|//")
+"""What ends the path of a URI for some clients, and is a part of it for others."""
+
+
 def address(place: str, root: Path) -> str:
-    """The address of a URI or a path; a relative path starts at the project's root, and `s3a://` is `s3://`."""
+    """The address of a URI or a path; a relative path starts at the project's root, and `s3a://` is `s3://`.
+
+    Errors: `EnvironmentSetupError` for a URI that does not name one folder of a store for everybody who reads it.
+    """
     path = canonical(place.removeprefix("file://"))
-    return (path if "://" in path else str((root / path).resolve())).rstrip("/")
+    if "://" not in path:
+        return str((root / path).resolve()).rstrip("/")
+    uri = path.rstrip("/")
+    scheme, _, inside = uri.partition("://")
+    if not inside or scheme != scheme.lower() or _UNCLEAR.search(inside):
+        raise EnvironmentSetupError(
+            f"{place} names no folder that all clients of a store understand alike",
+            hint="write scheme://bucket/folder: the scheme in small letters, a bucket, and no #, ? or empty folder in it",
+        )
+    return uri
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,17 +1,20 @@
 """Names of staged folders, and the rule that says which of them may be deleted."""
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["SPOOL", "Leftovers", "StagedFolder", "leftovers", "sweepable"]
+__all__ = ["SPOOL", "Leftovers", "StagedFolder", "changes_in", "leftovers", "sweepable"]
 
 SPOOL = "_spool"
 """Inside a view's table: the staged folders with what its epochs captured."""
 
 TEMPORARY = "_temporary"
 """Inside a staged folder: what Spark's tasks have written until their job is committed."""
+
+OPERATIONS = "__op="
+"""How the folders begin, inside a staged folder, that hold rows which an epoch inserts, updates or deletes."""
 
 _EMPTY_FILES = {"_SUCCESS"}
 """What Spark writes as an empty file, not as the mark of a folder."""
@@ -48,6 +51,20 @@ def sweepable(folder: StagedFolder, *, incarnation: str, epoch: int, needed: Col
     that the life still needs.
     """
     return folder.incarnation != incarnation or (folder.epoch <= epoch and folder.name not in needed)
+
+
+def changes_in(paths: Iterable[str], is_over: Callable[[StagedFolder], bool]) -> Iterator[str]:
+    """Of files in a table's folder those with staged changes, which are in a folder for each operation, of past epochs.
+
+    Args:
+        paths: Files, by their paths in the table's folder.
+        is_over: Whether the epoch of a staged folder is over.
+    """
+    for path in paths:
+        first, *inside = path.split("/")
+        staged = StagedFolder.parse(first)
+        if staged is not None and is_over(staged) and any(each.startswith(OPERATIONS) for each in inside):
+            yield path
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 import threading
 from threading import Event
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import pytest
@@ -13,7 +13,7 @@ from backfill_assets.adapters.spark import resource
 from backfill_assets.adapters.spark.patience import KEEPALIVE
 from backfill_assets.adapters.spark.resource import SparkRunner, do_nothing
 from backfill_assets.adapters.spark.session import _channel
-from backfill_assets.errors import SparkLostError
+from backfill_assets.errors import EnvironmentSetupError, SparkLostError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,6 +88,27 @@ def test_a_lost_session_is_told_and_replaced(runner: SparkRunner, sessions: list
         runner.run(lose)
     assert not runner.buckets, "the new session has to be told of other stores"
     assert runner.run(id) == id(sessions[1])
+    runner.close()
+
+
+def test_where_there_was_no_server_the_next_table_does_not_wait_for_one_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    tries: list[int] = []
+
+    def connect() -> "SparkSession":
+        tries.append(1)
+        if len(tries) == 1:
+            raise EnvironmentSetupError("no server answered", hint="start it")
+        session: Any = Session()
+        return cast("SparkSession", session)
+
+    runner = SparkRunner(connect)
+    for _ in range(20):
+        with pytest.raises(EnvironmentSetupError, match="no server answered"):
+            runner.run(id)
+    assert len(tries) == 1
+    monkeypatch.setattr(resource, "_REFUSED_SECONDS", 0.0)
+    assert runner.run(id)
+    assert len(tries) == 2
     runner.close()
 
 

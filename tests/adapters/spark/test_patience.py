@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 from pyspark.errors import PySparkAssertionError
-from pyspark.errors.exceptions.connect import SparkConnectGrpcException
+from pyspark.errors.exceptions.connect import SparkConnectException, SparkConnectGrpcException
 
 from backfill_assets.adapters.spark.patience import is_lost, reason_of_loss, wait_at_most
 
@@ -86,6 +86,7 @@ def test_pauses_stay_short_and_other_errors_are_not_retried() -> None:
         (SparkConnectGrpcException("[INVALID_HANDLE.SESSION_NOT_FOUND] The handle", errorClass=None), True),
         (SparkConnectGrpcException("x", errorClass="INVALID_HANDLE.SESSION_CHANGED"), True),
         (SparkConnectGrpcException("x", errorClass="INVALID_HANDLE.OPERATION_NOT_FOUND"), True),
+        (SparkConnectException("[NO_ACTIVE_SESSION] No active Spark session found."), True),
         (SparkConnectGrpcException("[DIVIDE_BY_ZERO] Division", errorClass="DIVIDE_BY_ZERO"), False),
         (PySparkAssertionError("Received incorrect server side session identifier for request. (a != b)"), True),
         (PySparkAssertionError("other"), False),

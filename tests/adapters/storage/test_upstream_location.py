@@ -162,6 +162,16 @@ def test_a_warehouse_is_refused_where_delta_rs_cannot_write(tmp_path: Path, name
         Warehouse.at(f"s3://lake/{name}", root=tmp_path)
 
 
+@pytest.mark.parametrize(
+    "uri", ["s3://lake/a#b", "s3a://lake/a?versionId=3", "s3://", "s3:///", "S3://lake/a", "s3://lake//a"]
+)
+def test_an_address_that_names_other_places_for_other_clients_is_refused(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(EnvironmentSetupError, match="names no folder that all clients of a store understand alike"):
+        Warehouse.at(uri, root=tmp_path)
+    with pytest.raises(EnvironmentSetupError, match="names no folder that all clients of a store understand alike"):
+        at(local(), uri)
+
+
 @pytest.mark.parametrize("name", ["a b", "a{b,c}", "a*", "a?", "a%b", "é", "a:b", "a=b"])
 def test_delta_rs_writes_to_every_other_warehouse(tmp_path: Path, name: str) -> None:
     place = Warehouse.at(name, root=tmp_path).table("views/v")

@@ -143,6 +143,19 @@ def test_an_epoch_that_only_adds_rows_is_committed_by_one_request(proxy: S3Proxy
     assert rows(output) == [1, 2]
 
 
+def test_answers_that_are_cut_are_asked_for_again(proxy: S3Proxy, warehouse: Warehouse) -> None:
+    folder = warehouse.objects("cut")
+    folder.put("a", b"all of it" * 1000)
+    proxy.fail("GET", "list-type", "cut", times=3)
+    assert folder.names("") == ["a"]
+    proxy.fail("GET", "cut/a", "cut", times=3)
+    assert folder.get("a") == b"all of it" * 1000
+    proxy.fail("GET", "list-type", "cut", times=5)
+    with pytest.raises(EnvironmentSetupError, match="cannot be read"):
+        folder.names("")
+    assert folder.names("") == ["a"]
+
+
 def test_a_commit_whose_reply_was_lost_is_known_by_what_it_says(proxy: S3Proxy, warehouse: Warehouse) -> None:
     output = output_of(warehouse)
     commit(output, record(CommitKind.CREATE, LIFE, 0))
