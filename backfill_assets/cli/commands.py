@@ -310,7 +310,7 @@ def maintain(
     _say(
         {"name": name, "swept": swept},
         as_json=as_json,
-        text=lambda: f"{name}: compacted; swept {len(swept)} leftovers of runs",
+        text=lambda: f"{name}: compacted; deleted {len(swept)} files and folders that nothing needs",
     )
 
 

@@ -47,7 +47,7 @@
 - `select_list`: the SELECT list of a query, apart from the rest of its text
 - `spelling`: one spelling for a query's text
 - `steps`: how a view follows what changed in some places of its query
-- `struct_fields`: types that have got more fields
+- `struct_fields`: types with structs that may get more fields
 - `text_checks`: refuses what a query's text alone shows to be wrong
 - `ties`: makes orders total where the result depends on which of several equal rows comes first
 - `used_columns`: which columns of its tables a query may use

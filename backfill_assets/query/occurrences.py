@@ -11,9 +11,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
-from backfill_assets.query.functions import TABLE_FUNCTIONS
+from backfill_assets.query.functions import REFUSED_FUNCTIONS, TABLE_FUNCTIONS
 from backfill_assets.query.parsing import upstream_named
-from backfill_assets.query.refusals import refusal
+from backfill_assets.query.refusals import refusal, refused_call
 from backfill_assets.query.spelling import backquoted
 
 __all__ = ["Occurrence", "bound", "occurrences"]
@@ -102,8 +102,8 @@ def _check_function(place: exp.Expr) -> None:
     """Refuse a function in FROM that may return rows of anything except its arguments."""
     called = place.this
     name = called.name if isinstance(called, exp.Anonymous) else called.sql_name()
-    if name.lower() == "identifier":
-        raise refusal("UNSUPPORTED", "the query calls identifier() in FROM", hint="write the table's name itself")
+    if REFUSED_FUNCTIONS.get(name.lower()) == "UNSUPPORTED":
+        raise refused_call("UNSUPPORTED", name.lower())
     if name.lower() not in TABLE_FUNCTIONS or place.args.get("db"):
         raise refusal(
             "UNSUPPORTED",

@@ -1,6 +1,5 @@
 """A view's query of any kind: its meaning over its upstreams, and its text in one spelling."""
 
-import re
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +20,8 @@ from backfill_assets.query.relational_text import spelled_relational
 from backfill_assets.query.resolved import renames_columns
 from backfill_assets.query.rowwise import CHANGE, RowwiseQuery, analyze_rowwise
 from backfill_assets.query.rules_end import is_relational
-from backfill_assets.query.spelling import backquoted, canonical_text
+from backfill_assets.query.spelling import canonical_text
+from backfill_assets.query.used_columns import words_of
 
 __all__ = [
     "Query",
@@ -37,10 +37,6 @@ __all__ = [
 
 _DEEPEST: Final = 20_000
 """How many calls may be within each other while a query is read: some for each operator of a chain, and each bracket."""
-
-_WORDS: Final = re.compile(r"\w+")
-_PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*")
-"""A name that is a word of its own wherever it occurs; one that begins with a digit may follow another word."""
 
 Query = RowwiseQuery | AggregateQuery | RelationalQuery
 
@@ -127,22 +123,17 @@ def named_in(query: str, columns: Sequence[Column], key: Sequence[str] = ()) -> 
 
     No other column can change the meaning of the query. `*` refers to all. So do `NATURAL JOIN`, which joins by all columns
     that two tables share, `PIVOT`, which groups by all that it does not name, and other names for a table's columns, which
-    come in their order. Words of strings and comments count, too: more columns than are read may be told, never fewer.
+    come in their order. Keywords and strings count, too: there may be more columns than are read, never fewer.
 
     Example:
         >>> [column.name for column in named_in("SELECT a FROM t", [Column("A", "INT"), Column("b", "INT")])]
         ['A']
     """
-    if _means_all(parse(query, tokenize(query))):
+    tokens = tokenize(query)
+    if _means_all(parse(query, tokens)):
         return tuple(columns)
-    text = query.lower()
-    words = frozenset(_WORDS.findall(text))
-
-    def occurs(name: str) -> bool:
-        """A name with other characters than those of words has to be in backquotes, where it is found as it is."""
-        return name in words if _PLAIN.fullmatch(name) else name in text or backquoted(name) in text
-
-    return tuple(column for column in columns if column.name in key or occurs(column.name.lower()))
+    words = words_of(tokens)
+    return tuple(column for column in columns if column.name in key or column.name.lower() in words)
 
 
 def _means_all(root: exp.Expr) -> bool:

@@ -40,8 +40,8 @@ HINTS: Final = MappingProxyType({
     "JOIN": f"{_ROW_BY_ROW}; name one upstream in FROM, and join when reading the view",
     "KEY_MISMATCH": "give the tables the same primary_key",
     "NOT_A_QUERY": "write one query: SELECT expressions FROM upstreams",
-    "NOT_DETERMINISTIC": "the same rows must always give the same result: use what is kept in their columns, such as a time "
-    "or an id (in records of Kafka also _timestamp, _partition and _offset)",
+    "NOT_DETERMINISTIC": "the same rows must always give the same result: use values that columns hold, such as a time or "
+    "an id (those of Kafka records hold also _timestamp, _partition and _offset)",
     "ORDER_DEPENDENT": "order what is collected, as in array_sort(collect_list(x)) or listagg(x) WITHIN GROUP "
     "(ORDER BY x); order rows by what is taken, too, as in max_by(x, struct(time, x)); or take min, max, count or sum",
     "ORDER_NOT_TOTAL": "order the rows by columns that tell them apart",
@@ -53,7 +53,7 @@ HINTS: Final = MappingProxyType({
     "UNKNOWN_COLUMN": "use a column of the upstream",
     "UNKNOWN_UPSTREAM": "name one of the view's upstreams",
     "UNNAMED_COLUMN": "give it a name with AS",
-    "UNSUPPORTED": "leave it out, and write what it means in other words: names themselves, and clauses from SELECT to LIMIT",
+    "UNSUPPORTED": "leave it out: write the names themselves, and clauses from SELECT to LIMIT",
     "UNUSED_UPSTREAM": "read it in the query, or take it out of upstreams",
     "WINDOW": f"{_ROW_BY_ROW}; use window functions when reading the view",
 })

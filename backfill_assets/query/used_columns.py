@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType
 
-__all__ = ["used_columns"]
+__all__ = ["used_columns", "words_of"]
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")
 _OF_ALL: Final = frozenset({
@@ -50,8 +50,14 @@ def used_columns(tokens: Sequence[Token], columns: Iterable[str]) -> frozenset[s
     every = frozenset(columns)
     if _may_take_all(tokens):
         return every
-    words = {word for token in tokens for word in token.text.lower().split()}
+    words = words_of(tokens)
     return frozenset(each for each in every if not _PLAIN.fullmatch(each) or each.lower() in words)
+
+
+def words_of(tokens: Iterable[Token]) -> frozenset[str]:
+    """Whatever may be a name in a query, in small letters: its tokens, and the words of those that have several."""
+    texts = [token.text.lower() for token in tokens]
+    return frozenset([*texts, *(word for text in texts for word in text.split())])
 
 
 def _may_take_all(tokens: Sequence[Token]) -> bool:

@@ -126,8 +126,8 @@ def _is_of_one_group(node: exp.Window | None) -> bool:
 
 
 def _is_told_by_order(node: exp.Window | None) -> bool:
-    """Whether a function takes values that are the same in all rows which are equal by the window's ORDER BY; without it all
-    rows of a part are."""
+    """Whether a function takes values that are the same in all rows which are equal by the window's ORDER BY; without one,
+    all rows of a partition are equal."""
     if node is None:
         return False
     order = node.args.get("order")

@@ -66,6 +66,13 @@ ADDRESSES: tuple[Mutation, ...] = (
         tests=("tests/adapters/spark/test_patience.py",),
     ),
     Mutation(
+        name="a wrong token is told as none",
+        file="backfill_assets/adapters/spark/session.py",
+        old=" or os.environ.get(_TOKEN) else",
+        new=" else",
+        tests=("tests/adapters/spark/test_lost_session.py",),
+    ),
+    Mutation(
         name="each table waits for a server that does not answer",
         file="backfill_assets/adapters/spark/resource.py",
         old="            self._refusal = (time.monotonic(), error)",
@@ -75,22 +82,22 @@ ADDRESSES: tuple[Mutation, ...] = (
     Mutation(
         name="staged files that were added as they are go with changes that were merged",
         file=STAGING,
-        old="    for _, actions in commits_of(location, looked.version) if merged else ():",
-        new="    for _, actions in ():",
+        old="        left -= {unquote(",
+        new="        named = {unquote(",
         tests=(MERGED,),
     ),
     Mutation(
         name="staged files that the newest version has go where the log forgot their epochs",
         file=STAGING,
-        old="    if merged:\n        merged -= ",
-        new="    if not merged:\n        merged -= ",
+        old="    left = paths - set(",
+        new="    left = paths or set(",
         tests=(MERGED,),
     ),
     Mutation(
         name="of staged changes only those of the newest entry are kept",
         file=STAGING,
-        old="    for _, actions in commits_of(location, looked.version) if merged else ():",
-        new="    for _, actions in [next(iter(commits_of(location, looked.version)))] if merged else ():",
+        old="        folders -= {won.name} if won is not None else set()",
+        new="        folders = set()",
         tests=(MERGED,),
     ),
     Mutation(

@@ -59,16 +59,9 @@ COLUMNS: tuple[Mutation, ...] = (
     Mutation(
         name="values have the fields that came",
         file="backfill_assets/adapters/compute/table_rows.py",
-        old="with_fields(value, kinds.get(wanted.name.lower(), wanted.type), wanted.type)",
-        new="with_fields(value, wanted.type, wanted.type)",
+        old="    if {*changed} <= {*there}:",
+        new="    if changed:",
         tests=("tests/e2e/tables/test_fields_that_come.py",),
-    ),
-    Mutation(
-        name="a struct without a value gets one with its fields",
-        file=FIELDS,
-        old='return f"IF({value} IS NULL, NULL, named',
-        new='return f"IF(false, NULL, named',
-        tests=(KEPT, "tests/e2e/tables/test_fields_that_come.py"),
     ),
     Mutation(
         name="versions from before and after a struct got a field are read together",
@@ -104,15 +97,15 @@ COLUMNS: tuple[Mutation, ...] = (
     Mutation(
         name="a name within a word of the query is a column of it",
         file="backfill_assets/query/query.py",
-        old="return name in words if _PLAIN.fullmatch(name) else",
-        new="return name in words or",
+        old="column.name.lower() in words)",
+        new="column.name.lower() in query.lower())",
         tests=("tests/query/test_query_columns.py",),
     ),
     Mutation(
-        name="a name that is no word is never a column of the query",
-        file="backfill_assets/query/query.py",
-        old="return name in words if _PLAIN.fullmatch(name) else name in text or",
-        new="return name in words or",
+        name="only names of several words are names",
+        file="backfill_assets/query/used_columns.py",
+        old="frozenset([*texts, *(word",
+        new="frozenset([*(word",
         tests=("tests/query/test_query_columns.py",),
     ),
     Mutation(

@@ -62,8 +62,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a name that the query also gives by AS is not a column of the query",
         file="backfill_assets/query/query.py",
-        old="words = frozenset(_WORDS.findall(text))",
-        new='words = frozenset(_WORDS.findall(re.sub(r" as \\w+", "", text)))',
+        old="    words = words_of(tokens)",
+        new="    words = words_of(token for before, token in zip(tokens, tokens[1:]) if before.text.lower() != 'as')",
         tests=("tests/query/test_query_columns.py",),
     ),
     # Reading exact rows

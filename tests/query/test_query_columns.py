@@ -81,10 +81,9 @@ def test_a_product_a_count_and_joins_by_names_are_not_a_star(query: str) -> None
     assert Column("total", "BIGINT") not in named_in(query, ALL)
 
 
-@pytest.mark.parametrize("name", ["st", "elect", "a", "ric", "i", "summe", "é", "1"])
-def test_a_name_within_a_word_is_not_named(name: str) -> None:
-    query = "SELECT DISTINCT sum(price) AS total, `café` FROM t -- pricelist"
-    assert named_in(query, [Column(name, "INT")]) == ((Column(name, "INT"),) if name in {"é", "1"} & set(query) else ())
+@pytest.mark.parametrize("name", ["st", "elect", "a", "ric", "i", "summe", "é", "1", "pricelist"])
+def test_a_name_within_a_word_or_in_a_comment_is_not_named(name: str) -> None:
+    assert not named_in("SELECT DISTINCT sum(price) AS total, `café` FROM t -- pricelist", [Column(name, "INT")])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +93,9 @@ def test_a_name_within_a_word_is_not_named(name: str) -> None:
         ("SELECT 'x'AS a,`a``b`FROM t", "a`b"),
         ("SELECT `a b` FROM t", "a b"),
         ("SELECT date'2020-01-01'>day FROM t", "day"),
-        ("SELECT 1+1d FROM t", "1d"),
+        ("SELECT 1+1a FROM t", "1a"),
+        ("SELECT größe FROM t", "Größe"),
+        ("SELECT id FROM t GROUP BY id", "by"),
         ("SELECT `größe` FROM t", "größe"),
     ],
 )

@@ -206,6 +206,7 @@ REFUSED = [
     ("UNSUPPORTED", "SELECT DISTINCT name COLLATE UTF8_LCASE AS n FROM t"),
     ("UNSUPPORTED", "SELECT max(collate(name, 'UNICODE_CI')) AS n FROM (SELECT * FROM t)"),
     ("UNSUPPORTED", "SELECT CAST(name AS STRING COLLATE UNICODE_CI) AS n FROM t JOIN u USING (name)"),
+    ("UNSUPPORTED", "SELECT t.id FROM t JOIN IDENTIFIER('u') ON true"),
     ("UNSUPPORTED", "SELECT t.id FROM t JOIN table_changes('other', 1) c ON t.id = c.id"),
     ("UNSUPPORTED", "SELECT t.id FROM t, LATERAL table_changes('other', 1) AS c"),
     ("UNSUPPORTED", "SELECT t.id FROM t LATERAL VIEW of_the_session(t.id) c AS x"),

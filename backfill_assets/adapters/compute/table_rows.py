@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from backfill_assets.adapters.compute.doubtful_bounds import unfiltered
@@ -39,10 +39,9 @@ from backfill_assets.core.progress.reads import (
     SnapshotRead,
 )
 from backfill_assets.core.strategies.arrangement import done_ranges
-from backfill_assets.query.ddl import Column, columns_of_delta, quoted
+from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
 from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.query.spelling import backquoted
-from backfill_assets.query.struct_fields import with_fields
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as SparkColumn
@@ -188,17 +187,27 @@ def _projected(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "Da
 
     there = {name.lower() for name in rows.columns}
     fixed = fixed_lengths(schema)
-    nested = any("STRUCT<" in each.type for each in columns)
-    kinds = {each.name.lower(): each.type for each in columns_of_delta(rows.schema.json())} if nested else {}
 
     def column(wanted: Column) -> "SparkColumn":
         value = backquoted(wanted.name) if wanted.name.lower() in there else "NULL"
-        value = with_fields(value, kinds.get(wanted.name.lower(), wanted.type), wanted.type)
         length = fixed.get(wanted.name.lower())
         metadata = {FIXED_LENGTH: length} if length else {}
         return F.expr(f"CAST({value} AS {wanted.type})").alias(wanted.name, metadata=metadata)
 
-    return rows.select(*map(column, columns), CHANGE.name)
+    return _with_known_fields(rows, columns).select(*map(column, columns), CHANGE.name)
+
+
+def _with_known_fields(rows: "DataFrame", columns: Sequence[Column]) -> "DataFrame":
+    """The rows with just the fields that these columns have, found by their names: a cast takes fields by their places."""
+    from pyspark.sql.types import StructType
+
+    known = {each.name.lower(): each.type for each in columns if "STRUCT<" in each.type}
+    there = columns_of_delta(rows.schema.json()) if known else ()
+    changed = [Column(each.name, known[each.name.lower()]) for each in there if each.name.lower() in known]
+    if {*changed} <= {*there}:
+        return rows
+    fields = {each.name: each for each in cast("StructType", StructType.fromDDL(ddl(changed))).fields}
+    return rows.to(StructType([fields.get(each.name, each) for each in rows.schema]))
 
 
 def _files(

@@ -23,7 +23,7 @@ from backfill_assets.adapters.storage.s3_markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, Staged, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
-from backfill_assets.core.epoch.staged_folders import SPOOL, StagedFolder, changes_in, leftovers, sweepable
+from backfill_assets.core.epoch.staged_folders import OPERATIONS, SPOOL, StagedFolder, changes_in, leftovers, sweepable
 from backfill_assets.declare.stores import bucket_of
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import columns_of_delta
@@ -66,7 +66,7 @@ def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:
     for file in staged.files:
         with location.opened(file.path) as stream:
             rows = pq.ParquetFile(stream).read()
-        operation = file.path.rpartition("/")[0].rpartition("__op=")[2]
+        operation = file.path.rpartition("/")[0].rpartition(OPERATIONS)[2]
         parts.append(rows.append_column("__op", pa.array([operation] * len(rows), pa.string())))
     return pa.concat_tables(parts)
 
@@ -100,27 +100,37 @@ def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
 def sweep_merged(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     """Delete the changes of past epochs that were merged: staged files that no entry of the log names; returns their paths.
 
-    What an epoch only adds, the log names, and files that were replaced since then are left to VACUUM. As in `sweep`, what
-    exists is listed before the table is read.
+    The log names staged files that an epoch added as they are, also after they were replaced, until VACUUM deletes them. As
+    in `sweep`, what exists is listed before the table is read.
     """
     folder = location.objects()
     listed = folder.names("")
     looked = look()
-    record, table = looked.record, location.at(looked.version) if looked.exists else None
-    if record is None or table is None:
+    if looked.record is None:
         return []
-    is_over = partial(sweepable, incarnation=record.incarnation, epoch=record.epoch)
-    merged = set(changes_in(listed, is_over))
-    if merged:
-        merged -= set(map(unquote, table.get_add_actions().column("path").to_pylist()))
-    for _, actions in commits_of(location, looked.version) if merged else ():
-        merged -= {
-            unquote(str(each.get("path"))) for action in actions for each in action.values() if isinstance(each, dict)
-        }
+    is_over = partial(sweepable, incarnation=looked.record.incarnation, epoch=looked.record.epoch)
+    merged = sorted(_never_named(location, looked, set(changes_in(listed, is_over))))
     if merged and _is_overtaken(location, looked):
         return []
-    folder.delete(sorted(merged))
-    return sorted(merged)
+    folder.delete(merged)
+    return merged
+
+
+def _never_named(location: TableLocation, looked: TableState, paths: set[str]) -> set[str]:
+    """Those of some staged files that neither the table nor its log names. The log is read back to the commits of their
+    folders: none names them before."""
+    table = location.at(looked.version) if paths else None
+    if table is None or looked.record is None:
+        return set()
+    left = paths - set(map(unquote, table.get_add_actions().column("path").to_pylist()))
+    folders = {path.partition("/")[0] for path in left}
+    for _, actions in commits_of(location, looked.version):
+        if not folders:
+            break
+        left -= {unquote(named["path"]) for action in actions for named in action.values() if "path" in named}
+        won = staged_folder_of(actions, looked.record.target)
+        folders -= {won.name} if won is not None else set()
+    return left
 
 
 def sweep_leftovers(location: TableLocation, look: Callable[[], TableState]) -> list[str]:

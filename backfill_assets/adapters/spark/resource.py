@@ -40,7 +40,7 @@ T = TypeVar("T")
 _SIZE = TypeAdapter(ByteSize)
 POLL_SECONDS = 0.25
 _REFUSED_SECONDS = 30.0
-"""How long nobody asks for a session again where there was none."""
+"""For so long after a session was refused, another one is not asked for."""
 CANCEL_SECONDS = 20.0
 """How long a Spark Connect server has time to cancel an action."""
 ENDING_SECONDS = 60.0
@@ -233,7 +233,7 @@ class SparkRunner:
                 session.removeTag(tag)
 
     def _connected(self) -> "SparkSession":
-        """A new session. Where there has just been none, nobody waits again: a run has many tables."""
+        """A new session. If one has just been refused, so is this one: each table of a run would wait again."""
         if self._refusal is not None and time.monotonic() - self._refusal[0] < _REFUSED_SECONDS:
             raise self._refusal[1]
         try:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Remote", "abandon", "attached", "close", "in_process", "is_remote"]
 
-TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
-"""The variable of a token that is not in the address of a server."""
+_TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
+"""PySpark's variable of the environment: a token for servers whose address has none."""
 
 _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """PySpark's variable of the environment: all of a process's sessions are on Spark Connect servers."""
@@ -183,9 +183,9 @@ def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:
     if code == "UNAUTHENTICATED":
         return EnvironmentSetupError(
             f"the Spark Connect server at {remote.shown} asks for a token, and "
-            f"{'this one is wrong' if 'token=' in remote.full or os.environ.get(TOKEN) else 'none was given'}",
+            f"{'this one is wrong' if 'token=' in remote.full or os.environ.get(_TOKEN) else 'none was given'}",
             hint="the token of `backfill up` is in .backfill/spark/token, and is used if SPARK_REMOTE is not set; "
-            f"that of another server can be set in {TOKEN}",
+            f"that of another server can be set in {_TOKEN}",
         )
     return EnvironmentSetupError(
         f"no Spark Connect server answered at {remote.shown}: {code}",

@@ -30,7 +30,7 @@ _CLIENT = {
 
 _REQUESTS = 16
 _CUT_ANSWERS = 4
-"""How many cut answers to one request are borne."""
+"""After so many answers that were cut, an error is raised with the next one."""
 
 T = TypeVar("T")
 
@@ -231,7 +231,7 @@ class ObjectFolder:
 
 
 def _retried(read: Callable[[], T]) -> T:
-    """What a store answers, asked again where the answer was cut: its client repeats only requests without any."""
+    """What a store answers; the request is repeated if the answer is cut. The client repeats only those without an answer."""
     from obstore.exceptions import BaseError
 
     for _ in range(_CUT_ANSWERS):

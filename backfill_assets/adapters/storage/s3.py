@@ -70,7 +70,8 @@ def s3_access(options: Mapping[str, str], environment: Mapping[str, str]) -> S3A
     _check_environment(environment, declared)
     public = {name: value for name, value in _named(_aws(environment)).items() if name in _PUBLIC}
     found = {**public, **declared}
-    endpoint = found.get("endpoint") or None
+    endpoint = found.get("endpoint")
+    _check_endpoint(endpoint)
     return S3Access(
         endpoint=endpoint,
         region=found.get("region") or (DEFAULT_REGION if endpoint else None),
@@ -147,16 +148,15 @@ def _aws(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _check_environment(environment: Mapping[str, str], declared: Mapping[str, str]) -> None:
     """Refuse variables that delta-rs would take though they do not belong to what is declared, or stop it."""
-    empty = sorted(
-        name for name, value in _aws(environment).items() if not value and name.startswith("AWS_ENDPOINT_URL")
-    )
+    empty = sorted(name for name, value in environment.items() if name.startswith("AWS_ENDPOINT") and not value)
     if empty and "endpoint" not in declared:
-        raise unusable(f"the environment sets {empty[0]} to an empty text", f"unset {empty[0]}")
+        raise unusable(f"the variable {empty[0]} is set, but empty", f"unset {empty[0]}")
     if "AWS_SESSION_TOKEN" in environment and "access_key_id" in declared and "token" not in declared:
         raise unusable(
             "its keys are declared without a token, and the environment has AWS_SESSION_TOKEN, which delta-rs would send "
             "with them",
-            "unset AWS_SESSION_TOKEN, or let its keys come from the environment, too, by declaring none",
+            "unset AWS_SESSION_TOKEN, or declare it with its keys (token: env:AWS_SESSION_TOKEN), or declare no keys, so that "
+            "all come from the environment",
         )
 
 
@@ -169,14 +169,17 @@ def _check_safe(declared: Mapping[str, str]) -> None:
         )
 
 
-def _http_allowed(endpoint: str | None, *, asked: bool) -> bool:
-    """Whether the store may be spoken to without TLS. Errors: `DeclarationError` if it would be without being asked for, or
-    the endpoint has a secret in it, which clients show."""
+def _check_endpoint(endpoint: str | None) -> None:
+    """Refuse an endpoint with a secret in it, which clients show in their errors."""
     if endpoint is not None and "@" in endpoint:
         raise unusable(
-            f"its endpoint {_shown(endpoint)} has a user or a password before it",
-            "declare keys as keys, not in the endpoint",
+            f"its endpoint {_shown(endpoint)} is written with a user name or a password",
+            "declare keys as keys, and the endpoint without them",
         )
+
+
+def _http_allowed(endpoint: str | None, *, asked: bool) -> bool:
+    """Whether the store may be spoken to without TLS. Errors: `DeclarationError` if it would be without being asked for."""
     if endpoint is None or not _is_http(endpoint):
         if endpoint is not None and urlsplit(endpoint).scheme != "https":
             raise unusable(f"its endpoint is {_shown(endpoint)}: expected https://host[:port]", "write it as a URL")

@@ -306,7 +306,6 @@ class LoadedTable:
 _ODD = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")
 """What delta-rs 1.6 refuses in an address, some of it by a panic, or decodes."""
 
-
 _UNCLEAR = re.compile(r"[#?]|//")
 """What ends the path of a URI for some clients, and is a part of it for others."""
 

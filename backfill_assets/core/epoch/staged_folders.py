@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["SPOOL", "Leftovers", "StagedFolder", "changes_in", "leftovers", "sweepable"]
+__all__ = ["OPERATIONS", "SPOOL", "Leftovers", "StagedFolder", "changes_in", "leftovers", "sweepable"]
 
 SPOOL = "_spool"
 """Inside a view's table: the staged folders with what its epochs captured."""
@@ -54,7 +54,7 @@ def sweepable(folder: StagedFolder, *, incarnation: str, epoch: int, needed: Col
 
 
 def changes_in(paths: Iterable[str], is_over: Callable[[StagedFolder], bool]) -> Iterator[str]:
-    """Of files in a table's folder those with staged changes, which are in a folder for each operation, of past epochs.
+    """Of the files in a table's folder those that hold changes which past epochs have staged, in a folder for each operation.
 
     Args:
         paths: Files, by their paths in the table's folder.

@@ -19,13 +19,21 @@ def test_changes_of_past_epochs_go_and_what_the_log_names_stays(tmp_path: Path) 
     merged(output, 2, "text", [("insert", ("x", 1, 1))])  # the log names the staged file itself
     merged(output, 3, "text", [("update", ("a", 1, 9)), ("delete", ("b", 1, None)), ("insert", ("e", 1, 8))])
     merged(output, 4, "text", [("delete", ("x", 1, None)), ("update", ("e", 1, 7))])  # and that it is there no more
+    merged(output, 5, "text", [("update", ("c", 1, 5))])
     (there / COMING).parent.mkdir(parents=True)
     pq.write_table(table_of([("f", 1, 1)], "text"), there / COMING)
     before, feed = content(output), fed(output)
     found = {str(each.relative_to(there)) for each in there.rglob("*.parquet")}
     gone = {
         f"{LIFE}-{epoch}-aaaaaaaa/rows/__op={operation}/part.parquet"
-        for epoch, operation in [(3, "update"), (3, "delete"), (3, "insert"), (4, "delete"), (4, "update")]
+        for epoch, operation in [
+            (3, "update"),
+            (3, "delete"),
+            (3, "insert"),
+            (4, "delete"),
+            (4, "update"),
+            (5, "update"),
+        ]
     }
     assert gone < found
     assert set(sweep_merged(output.location, output.look)) == gone

@@ -12,7 +12,7 @@ from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 from backfill_assets.adapters.spark import resource
 from backfill_assets.adapters.spark.patience import KEEPALIVE
 from backfill_assets.adapters.spark.resource import SparkRunner, do_nothing
-from backfill_assets.adapters.spark.session import _channel
+from backfill_assets.adapters.spark.session import Remote, _channel, _refused
 from backfill_assets.errors import EnvironmentSetupError, SparkLostError
 
 if TYPE_CHECKING:
@@ -110,6 +110,24 @@ def test_where_there_was_no_server_the_next_table_does_not_wait_for_one_again(mo
     assert runner.run(id)
     assert len(tries) == 2
     runner.close()
+
+
+@pytest.mark.parametrize(
+    ("remote", "variable", "said"),
+    [
+        (Remote(url="sc://h:1"), "", "none was given"),
+        (Remote(url="sc://h:1"), "a-secret", "this one is wrong"),
+        (Remote(url="sc://h:1", token="a-secret"), "", "this one is wrong"),
+        (Remote(url="sc://h:1/;token=a-secret"), "", "this one is wrong"),
+    ],
+)
+def test_a_wrong_token_is_told_from_none(
+    monkeypatch: pytest.MonkeyPatch, remote: Remote, variable: str, said: str
+) -> None:
+    monkeypatch.setenv("SPARK_CONNECT_AUTHENTICATE_TOKEN", variable)
+    error = _refused(remote, SparkConnectGrpcException("no", grpc_status_code=grpc.StatusCode.UNAUTHENTICATED))
+    assert error.message.endswith(said)
+    assert "a-secret" not in str(error)
 
 
 def hang(session: Any) -> None:
