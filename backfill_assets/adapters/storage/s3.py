@@ -155,8 +155,8 @@ def _check_environment(environment: Mapping[str, str], declared: Mapping[str, st
         raise unusable(
             "its keys are declared without a token, and the environment has AWS_SESSION_TOKEN, which delta-rs would send "
             "with them",
-            "unset AWS_SESSION_TOKEN, or declare it with its keys (token: env:AWS_SESSION_TOKEN), or declare no keys, so that "
-            "all come from the environment",
+            "unset AWS_SESSION_TOKEN, or declare it with its keys (token: env:AWS_SESSION_TOKEN), or declare no keys, so "
+            "that all come from the environment",
         )
 
 
