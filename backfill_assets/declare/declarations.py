@@ -38,6 +38,7 @@ from backfill_assets.errors import DeclarationError, QueryError
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import Query, analyze, spelled
+from backfill_assets.query.standard import standard
 from backfill_assets.query.text_checks import check_text
 
 __all__ = ["delta_table", "kafka_source", "materialized_view"]
@@ -215,6 +216,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
     own_key = checked_key("materialized_view", name, primary_key)
+    given_query, query = query, _in_standard_words(name, query)
     whole = is_whole(query, given, refresh_mode, own_key)
     over_kafka = not whole and all(isinstance(each, KafkaSource) for each in given)
     if strategy != "auto" and (strategy == "source") is not over_kafka:
@@ -225,9 +227,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     try:
         text, analyzed = _analyzed(query, given, whole=whole, clock=refresh_mode == "full")
     except QueryError as error:
-        raise QueryError(
-            f"materialized_view {name!r}: {error.message}", reason=error.reason, hint=error.hint, argument="query"
-        ) from None
+        raise _of_view(name, error, "" if query == given_query else query) from None
     if analyzed is not None:
         _check_own_key(name, own_key, analyzed)
     return MaterializedView(
@@ -242,6 +242,20 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
         backfill_order=checked_order("materialized_view", name, backfill_order, [upstream.name for upstream in given]),
         labels=Labels(**labels),
     )
+
+
+def _of_view(name: str, error: QueryError, read_as: str = "") -> QueryError:
+    """The error that a view's query is wrong, with the text that it is about if that is not its author's."""
+    message = f"materialized_view {name!r}: {error.message}{f'; the query is read as: {read_as}' if read_as else ''}"
+    return QueryError(message, reason=error.reason, hint=error.hint, argument="query")
+
+
+def _in_standard_words(name: str, query: str) -> str:
+    """The query without words that Spark alone has. Errors: `QueryError`."""
+    try:
+        return standard(query)
+    except QueryError as error:
+        raise _of_view(name, error) from None
 
 
 def _check_own_key(name: str, own_key: tuple[str, ...], query: Query) -> None:

@@ -34,6 +34,7 @@
 - `parameters`: subqueries that give one value, and have to do with no row around them
 - `parsing`: splits a query's text into its row-wise parts
 - `partition`: whether a query can be computed for some values of a key alone
+- `pipes`: pipelines of Spark SQL as subqueries
 - `place_reads`: which upstreams of a query Spark may read only in part
 - `query`: a view's query of whichever kind
 - `record_columns`: the names of the columns that a source's table adds to those of its schema
@@ -46,6 +47,7 @@
 - `rules_end`: where the rules for rows and for groups of one upstream end
 - `select_list`: the SELECT list of a query, apart from the rest of its text
 - `spelling`: one spelling for a query's text
+- `standard`: a query without words that Spark alone has
 - `steps`: how a view follows what changed in some places of its query
 - `struct_fields`: types with structs that may get more fields
 - `text_checks`: refuses what a query's text alone shows to be wrong

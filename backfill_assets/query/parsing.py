@@ -68,6 +68,10 @@ _BEFORE_EXPRESSIONS: Final = frozenset({
     *(TokenType.ELSE, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE, TokenType.ALIAS, TokenType.L_BRACKET),
 })
 """After one of these an expression or a name begins."""
+_NAMES_IN_QUERIES: Final = {
+    *(TokenType.GLOB, TokenType.NOTNULL, TokenType.RETURNING, TokenType.SERDE_PROPERTIES, TokenType.XOR, *_STATEMENTS),
+} - {TokenType.DESC, TokenType.FETCH, TokenType.PIVOT, TokenType.SET, TokenType.SHOW, TokenType.UNPIVOT}
+"""Words of statements, and of other dialects: within a query of Spark they are names."""
 _QUANTIFIED: Final = frozenset({TokenType.SELECT, TokenType.GROUP_BY, TokenType.ORDER_BY})
 _AFTER_NAMES: Final = frozenset({TokenType.COMMA, TokenType.DOT, TokenType.ALIAS})
 """An ALL between SELECT, or BY, and one of these is a name."""
@@ -223,6 +227,10 @@ def _name_columns(tokens: Sequence[Token]) -> None:
         if before.token_type in _QUANTIFIED and word.token_type == TokenType.ALL and after.token_type in _AFTER_NAMES:
             word.token_type = TokenType.VAR
     for token, following in pairwise(tokens):
+        if following.token_type in _NAMES_IN_QUERIES or (
+            token.token_type == TokenType.ALIAS and following.token_type in {TokenType.NOT, TokenType.SELECT}
+        ):
+            following.token_type = TokenType.VAR
         is_quoted = following.token_type == TokenType.IDENTIFIER
         if token.token_type == TokenType.DOT and following.text.isidentifier() and not is_quoted:
             following.token_type = TokenType.VAR
@@ -262,9 +270,6 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     """The query as sqlglot reads it. Errors: `QueryError` for a syntax error and for statements that are not a query."""
     if tokens[0].token_type in _STATEMENTS:
         raise refusal("NOT_A_QUERY", f"the query is a {tokens[0].text.upper()} statement")
-    pipes = [token for token in tokens if token.token_type == TokenType.PIPE_GT]
-    if pipes:
-        raise refusal("UNSUPPORTED", f"the query has the pipe operator |>{place(pipes[0])}")
     try:
         roots = _Parser(dialect=Spark()).parse(tokens, query)
     except ParseError as error:
@@ -273,6 +278,7 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
             "SYNTAX",
             f"the query has a syntax error in line {where['line']}, column {_start_column(where)}, "
             f"at {where['highlight']!r}: {where['description']}",
+            hint=_if_a_name(where["highlight"]),
         ) from None
     except (SqlglotError, *FAULTS) as error:
         raise refusal("SYNTAX", f"the query cannot be read: {error}") from None
@@ -293,6 +299,11 @@ def upstream_named(table: exp.Table, upstreams: Collection[str]) -> str:
             hint=nearest(written, list(upstreams)),
         )
     return written if written in upstreams else same[0]
+
+
+def _if_a_name(word: str | None) -> str:
+    """What to do where a syntax error is at a word that may be meant as a name; empty if it cannot be one."""
+    return f"write Spark SQL; if {word} is a name, put it in backquotes" if word and word.isidentifier() else ""
 
 
 def _start_column(where: "dict[str, Any]") -> int:

@@ -12,7 +12,6 @@ __all__ = ["used_columns", "words_of"]
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_]+")
 _OF_ALL: Final = frozenset({
     TokenType.NATURAL,
-    TokenType.PIPE_GT,
     TokenType.PIVOT,
     TokenType.TABLE,
     TokenType.UNPIVOT,

@@ -33,7 +33,7 @@ REFUSED = [
         "SELECT id FROM a JOIN a AS b USING (id)\nWHERE b.at > current_timestamp",
         "current_timestamp in line 2, column 14",
     ),
-    ("SELECT id FROM a\n  |> WHERE x", "the pipe operator |> in line 2, column 3"),
+    ("SELECT id FROM a\n  |> SET x = 1", "SET in line 2, column 6 after |>"),
 ]
 
 

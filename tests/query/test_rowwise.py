@@ -293,7 +293,6 @@ REFUSED = [
     ("UNION_MISMATCH", "SELECT a FROM orders UNION ALL SELECT a, b FROM orders"),
     ("UNSUPPORTED", "SELECT a FROM orders UNION ALL BY NAME SELECT a FROM orders"),
     ("UNSUPPORTED", "SELECT a FROM orders VERSION AS OF 3"),
-    ("UNSUPPORTED", "SELECT a FROM orders |> WHERE a > 1"),
     ("UNSUPPORTED", "SELECT :p AS p FROM orders"),
     ("UNSUPPORTED", "SELECT identifier('a') AS r FROM orders"),
     ("UNSUPPORTED", "SELECT y AS a FROM orders AS o(y, z)"),

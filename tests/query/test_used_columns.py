@@ -46,7 +46,6 @@ def test_a_column_is_used_if_its_name_is_a_word(query: str, used: set[str]) -> N
         "SELECT count(DISTINCT *) AS n FROM t",
         "SELECT id FROM t NATURAL JOIN u",
         "SELECT x FROM (TABLE t) AS s",
-        "FROM t |> WHERE id > 0",
         "SELECT a FROM t PIVOT (sum(id) FOR k IN (1 AS a))",
         "SELECT id FROM t UNPIVOT (v FOR k IN (id))",
         "SELECT `i.*` FROM t",

@@ -1,0 +1,111 @@
+"""Faults in reading pipelines, and other words that Spark alone has."""
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["PIPES"]
+
+PIPED = "backfill_assets/query/pipes.py"
+STANDARD = "backfill_assets/query/standard.py"
+TEXTS = "tests/query/test_standard.py::test_words_of_spark_are_put_in_standard_words"
+REFUSED = "tests/query/test_standard.py::test_pipes_without_a_meaning_are_refused"
+
+PIPES: tuple[Mutation, ...] = (
+    Mutation(
+        name="a condition takes the place of the one before it in a pipeline",
+        file=PIPED,
+        old="""conditions=(*found.conditions, f""",
+        new="""conditions=(f""",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="a condition with OR is not kept together in a pipeline",
+        file=PIPED,
+        old="""(*found.conditions, f"({sliced(query, operator[1:])})")""",
+        new="""(*found.conditions, sliced(query, operator[1:]))""",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="conditions come before the columns that they name in a pipeline",
+        file=PIPED,
+        old="has_place = self.last < clause or self.last == clause == _WHERE",
+        new="has_place = self.last < clause or clause == _WHERE",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="an order names columns that a pipeline has left behind",
+        file=PIPED,
+        old="""written.items == "*" and written.last < _ORDER""",
+        new="""written.last < _ORDER""",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="rows are counted before others are left out by OFFSET in a pipeline",
+        file=PIPED,
+        old="return replace(written.before(_OFFSET), offset=text, last=_OFFSET)",
+        new="return replace(written, offset=text, last=_OFFSET)",
+        tests=(REFUSED,),
+    ),
+    Mutation(
+        name="a join is with the last of several tables of a pipeline",
+        file=PIPED,
+        old="has_place = self.last == _SOURCE and self.is_plain",
+        new="has_place = self.last == _SOURCE",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="values come before groups in a pipeline",
+        file=PIPED,
+        old="""(f"{value} AS {name}" if name else value for value, name in groups), *values]""",
+        new="""values, *(f"{value} AS {name}" if name else value for value, name in groups)]""",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="the name of a group is a part of its expression in a pipeline",
+        file=PIPED,
+        old="""{', '.join(value for value, _ in groups)}""",
+        new="""{', '.join(' '.join(filter(None, each)) for each in groups)}""",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="a number in GROUP BY of a pipeline names what comes out",
+        file=PIPED,
+        old="len(item) == 1 and item[0].token_type == TokenType.NUMBER",
+        new="not item",
+        tests=(REFUSED,),
+    ),
+    Mutation(
+        name="what a star leaves out is a set operation in a pipeline",
+        file=PIPED,
+        old=" and tokens[at - 1].token_type != TokenType.STAR",
+        new="",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="an INTERSECT comes after a UNION before it in a pipeline",
+        file=PIPED,
+        old="if len(_cut(operator[1:], _SET_OPERATIONS)) > 1:",
+        new="if False:",
+        tests=(REFUSED,),
+    ),
+    Mutation(
+        name="WITH is a part of what a pipeline reads",
+        file=PIPED,
+        old="first += _size_of_with(tokens[first:last])",
+        new="first += 0",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="the argument of a function is a query for a table",
+        file=STANDARD,
+        old="return before[-1] in _BEFORE_QUERIES and not (before[-1] == TokenType.L_PAREN and before[0] in _NAMES)",
+        new="return before[-1] in _BEFORE_QUERIES",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="not more than is less than",
+        file=STANDARD,
+        old="""{TokenType.GT: "<=",""",
+        new="""{TokenType.GT: "<",""",
+        tests=(TEXTS,),
+    ),
+)
