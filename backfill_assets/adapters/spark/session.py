@@ -31,6 +31,14 @@ _CONNECT_MODE = "SPARK_CONNECT_MODE_ENABLED"
 """PySpark's variable of the environment: all of a process's sessions are on Spark Connect servers."""
 
 
+_ALWAYS_ASKED_FOR = (
+    *("PythonRDD", "PythonSQLUtils", "PythonUtils", "SerDeUtil", "SimplePythonFunction", "functions"),
+    *("org.apache.spark.sql.functions", "org.apache.spark.sql.classic.SparkSession"),
+    "org.apache.spark.sql.catalyst.trees.PySparkCurrentOrigin",
+)
+"""Classes that PySpark names at each use of a column or a row, most of them without their packages."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Remote:
     """A Spark Connect server: its address as in PySpark, which may contain a token; or a separate `token`."""
@@ -92,8 +100,27 @@ def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSess
         )
     # Settings in the sessions of others are not changed.
     shared = SparkSession.builder.getOrCreate() if _runs_here() else _start(conf)
+    _keep_classes(shared)
     session = shared.newSession()
-    return _settled(session, session.conf.getAll, config, "the Spark of this process")
+    return _settled(session, _settings(session), config, "the Spark of this process")
+
+
+def _keep_classes(session: "SparkSession") -> None:
+    """Keep what PySpark always asks for: each time the JVM would look for such a class in all jars, package by package."""
+    view: Any = session.sparkContext._jvm
+    for name in _ALWAYS_ASKED_FOR:
+        if name not in vars(view):
+            setattr(view, name, getattr(view, name))
+
+
+def _settings(session: "SparkSession") -> dict[str, str]:
+    """All settings of a session. In this process PySpark would ask for each of them by itself, and find their end by an
+    exception, which takes as long as a small query."""
+    if is_remote(session):
+        return session.conf.getAll
+    inner: Any = session
+    text = str(inner._jsparkSession.conf().getAll().mkString("\0"))
+    return {name: value for name, _, value in (each.partition(" -> ") for each in text.split("\0"))}
 
 
 def _start(conf: Mapping[str, str]) -> "SparkSession":
@@ -212,7 +239,7 @@ def _settled(
         for name, value in todo.set.items():
             with suppress(PySparkException):
                 session.conf.set(name, value)
-    left = unsettled(session.conf.getAll, wanted)
+    left = unsettled(_settings(session), wanted)
     if left:
         raise _held(whose, left)
     return session

@@ -152,6 +152,7 @@ def test_a_view_is_verified_maintained_rebuilt_replaced_reset_and_dropped(live: 
     assert recorded(cli) == {"backfill_tables": [("SUCCESS", 1)], "verify_even": [("SUCCESS", 1)]}
 
 
+@pytest.mark.full
 def test_a_view_that_was_replaced_is_put_back_by_one_command(live: CommandLine) -> None:
     cli, file = live, live.root / "definitions.py"
     old = file.read_text()

@@ -137,6 +137,7 @@ def test_rows_that_a_deletion_vector_hides_are_not_expected(lake: Lake) -> None:
     assert lake.project.check("rows").passed
 
 
+@pytest.mark.full
 def test_each_place_that_reads_a_table_is_counted(lake: Lake) -> None:
     query = "SELECT x.id, x.amount, y.id AS other FROM base x JOIN base y ON x.id = y.id + 1"
     lake.view("pairs", query, lake.table("base"))

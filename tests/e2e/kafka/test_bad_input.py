@@ -63,6 +63,7 @@ def test_a_broker_that_is_down_is_reported_within_the_timeout(project: Project) 
     assert down.servers in error.message
 
 
+@pytest.mark.full
 def test_a_table_that_exists_keeps_its_rows_while_the_broker_is_down(project: Project) -> None:
     topic = project.topic()
     project.produce(topic, [{"id": 1}])

@@ -108,6 +108,7 @@ def test_live_rows_can_be_left_out_too_but_not_after_they_were_read(project: Pro
     assert places(poison(project)) == [(0, 2)]
 
 
+@pytest.mark.full
 def test_an_aggregate_leaves_out_what_it_cannot_be_computed_of(project: Project) -> None:
     topic = declare(project, "SELECT note, sum(60 DIV parts) AS shares, count(*) AS n FROM orders GROUP BY note")
     project.produce(topic, [event(0), event(1, parts=0), event(2)], partition=0)

@@ -46,6 +46,7 @@ def environment(
     down(project.root)
 
 
+@pytest.mark.full
 def test_no_secret_is_shown_or_kept_by_spark(project: Project, ui: int, environment: Mapping[str, str]) -> None:
     topic = project.topic(partitions=1)
     project.produce(topic, [{"id": number} for number in range(4)])

@@ -10,6 +10,7 @@ from tests.support.over_connect import over_connect
 pytestmark = pytest.mark.e2e
 
 
+@pytest.mark.full
 def test_a_spark_that_died_is_started_again(tmp_path: Path) -> None:
     found = over_connect("", refreshed_by_another_spark, tmp_path)
     assert found == {"codes": ["", ""], "right": True}

@@ -168,6 +168,7 @@ def test_what_an_operator_set_survives_restarts_and_holds_between_epochs(orders:
     assert ids(orders) == Counter(range(24))
 
 
+@pytest.mark.full
 def test_drop_leaves_nothing_and_what_is_created_again_is_exact(orders: Project) -> None:
     orders.refresh("large", CHUNKED)
     orders.refresh("orders")

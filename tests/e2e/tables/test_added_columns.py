@@ -167,6 +167,7 @@ def test_a_plan_of_one_declaration_is_never_carried_out_by_another(lake: Lake, p
     assert_right(lake, other)
 
 
+@pytest.mark.full
 def test_a_run_of_the_old_declaration_that_comes_in_between_does_no_harm(lake: Lake) -> None:
     declare(lake, ROWS)
     lake.project.refresh("view")

@@ -74,6 +74,7 @@ def test_an_alias_keeps_its_meaning_in_the_middle_of_history_and_after_it(lake: 
     assert_exact(lake, "taxed", TAXED, ["id", "total", "tax"], "orders")
 
 
+@pytest.mark.full
 def test_a_new_column_named_as_a_group_changes_no_group(lake: Lake) -> None:
     lake.view("by_day", BY_DAY, lake.table("orders"))
     lake.project.refresh("by_day")
@@ -108,6 +109,7 @@ def test_a_view_that_is_replaced_in_full_keeps_its_columns(lake: Lake) -> None:
     assert lake.found("taxed", ["id", "total", "tax"]) == lake.expected("taxed", TAXED, "orders", columns=KNOWN)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("by_spark", [True, pytest.param(False, marks=pytest.mark.full)], ids=["by Spark", "few"])
 def test_a_natural_join_keeps_the_columns_by_which_it_joins(
     lake: Lake, monkeypatch: pytest.MonkeyPatch, *, by_spark: bool
@@ -163,6 +165,7 @@ def test_columns_that_a_query_means_without_their_names_are_read(lake: Lake, que
     assert lake.found("unnamed", columns) == lake.expected("unnamed", view.text, "orders", columns=KNOWN)
 
 
+@pytest.mark.full
 def test_a_reset_takes_the_new_columns(lake: Lake) -> None:
     lake.view("taxed", TAXED.replace("price * qty AS total", "qty"), lake.table("orders"))
     come(lake, "orders", "total", "double")

@@ -163,6 +163,7 @@ REFUSED = {
 """Expressions, a word that they take, one that Spark refuses, and with which words."""
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("expression", REFUSED if FULL else ["to_number(word, '99')"])
 def test_values_that_spark_refuses_in_its_own_words_are_named_and_may_be_corrected(lake: Lake, expression: str) -> None:
     good, bad, why = REFUSED[expression]
@@ -178,6 +179,7 @@ def test_values_that_spark_refuses_in_its_own_words_are_named_and_may_be_correct
     refresh(lake, query, "words")
 
 
+@pytest.mark.full
 def test_groups_go_on_where_the_files_of_what_stopped_them_are_gone(lake: Lake) -> None:
     query = "SELECT note, sum(60 DIV parts) AS share, max(60 DIV parts) AS most FROM orders GROUP BY note"
     lake.view("shares", query, lake.table("orders"))

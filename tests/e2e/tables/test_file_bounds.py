@@ -71,6 +71,7 @@ def select(rows: Sequence[int]) -> str:
     )
 
 
+@pytest.mark.full
 def test_bounds_are_exact_and_filters_find_every_row_whatever_was_committed_how(lake: Lake) -> None:
     for first in range(0, ROWS, 4):
         lake.write("base", lake.spark.sql(select(range(first, first + 4))).coalesce(1))

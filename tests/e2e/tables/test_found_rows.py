@@ -85,6 +85,7 @@ RENAMED = {
 }
 
 
+@pytest.mark.full
 def test_columns_of_tables_may_have_other_names(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = RENAMED if FULL else ["joined", "permuted"]
     for name in chosen:

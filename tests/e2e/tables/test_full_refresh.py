@@ -225,6 +225,7 @@ def test_groups_and_several_tables_are_recomputed_also_where_delta_has_to_read_t
     assert_right(lake, sums, "base", view="sums", columns=("id", "twice", "most"))
 
 
+@pytest.mark.full
 def test_a_table_that_was_emptied_empties_the_view(lake: Lake) -> None:
     rewrite(lake)
     DeltaTable(lake.path("base")).delete()
@@ -260,6 +261,7 @@ def test_a_view_that_is_incremental_or_would_take_long_follows(lake: Lake) -> No
     assert_right(lake, LAKE_QUERY, "base", checks=())
 
 
+@pytest.mark.full
 def test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one(lake: Lake) -> None:
     rewrite(lake)
     lake.project.refresh("large", Limits(max_rows=0))

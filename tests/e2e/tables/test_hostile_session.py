@@ -89,6 +89,7 @@ def declared(
     return hostile_spark, lake, view
 
 
+@pytest.mark.full
 def test_a_first_build_over_a_table_is_right(declared: tuple[Teller, Lake, str]) -> None:
     spark, lake, view = declared
     spark.tell(lake, view, "", "refreshed")

@@ -192,6 +192,7 @@ def test_files_of_wide_rows_hold_fewer_of_them(lake: Lake, monkeypatch: pytest.M
     assert max(pa.table(loaded(lake, "rows").get_add_actions())["num_records"].to_pylist()) < ROWS / 2
 
 
+@pytest.mark.full
 def test_chunks_of_history_are_laid_out_by_the_log_of_their_table(lake: Lake) -> None:
     for at in range(0, 800, 50):
         lake.append("lines", ({"id": each, "place": f"place {each % PLACES:02}"} for each in range(at, at + 50)))

@@ -116,6 +116,7 @@ def copied(lake: Lake) -> Lake:
     return lake
 
 
+@pytest.mark.full
 def test_after_maintenance_in_between_sparks_merge_is_made_again(copied: Lake) -> None:
     compact = partial(DeltaTable(copied.location("copy")).optimize.compact)
     done = refresh(large(copied, compact), "copy", Limits(), run_id="maintained").report

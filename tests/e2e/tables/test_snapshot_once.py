@@ -53,6 +53,7 @@ def position(record: CommitRecord) -> SnapshotPosition:
     return record.position
 
 
+@pytest.mark.full
 def test_nothing_is_visible_before_all_of_it_and_each_epoch_of_the_log_is_equal(lake: Lake) -> None:
     seen: list[int] = []
 

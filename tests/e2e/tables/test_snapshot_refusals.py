@@ -107,6 +107,7 @@ def test_rows_without_a_key_that_go_are_followed_in_full_once_that_is_asked_for(
     assert lake.found("large", ["id"]) == {(3,): 1}
 
 
+@pytest.mark.full
 def test_a_feed_that_was_turned_off_since_is_still_read_where_it_was_written(lake: Lake) -> None:
     lake.append("orders", ({"id": at, "part": at % 2} for at in range(10)), partition_by=["part"])
     lake.view("large", "SELECT id FROM orders", lake.table("orders"))

@@ -75,6 +75,7 @@ def test_what_files_alone_do_not_tell_is_left_to_delta(lake: Lake, made: str) ->
     assert same(lake) == (False, Counter([(1, "a b"), (3, None)]))
 
 
+@pytest.mark.full
 def test_a_table_of_many_files_is_left_to_delta(lake: Lake) -> None:
     for number in range(MANY):
         lake.append("base", [{"id": number}])
