@@ -24,6 +24,7 @@ EVENTS = [{"id": number} for number in range(12)]
 FEW_TASKS = "SET spark.sql.sources.parallelPartitionDiscovery.parallelism = 2"
 """VACUUM lists files with this number of tasks."""
 IN_GATE = {"append by Spark", "OPTIMIZE by Spark"}
+IN_FULL = {"a rival commits another plan", "maintenance up to the bound", "maintenance beyond it"}
 ALL = Counter((each["id"],) for each in EVENTS)
 
 
@@ -133,8 +134,10 @@ def shared(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def as_parameter(case: Case) -> Any:
-    """delta-rs does to a table's log what Spark does, too; of Spark's own cases, the gate has two."""
-    full = [pytest.mark.full] if case.what.endswith("by Spark") and case.what not in IN_GATE else []
+    """delta-rs does to a table's log what Spark does, too; of Spark's own cases, the gate has two. Others are cases of the
+    protocol in memory, too."""
+    is_full = case.what in IN_FULL or (case.what.endswith("by Spark") and case.what not in IN_GATE)
+    full = [pytest.mark.full] if is_full else []
     return pytest.param(case, id=case.what.replace(" ", "_"), marks=full)
 
 

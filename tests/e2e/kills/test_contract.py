@@ -126,6 +126,7 @@ def kill(world: World, processes: Processes, steps: Sequence[str], *, first: int
     assert again or len({plan.hash for plan in plans}) == 1, "one plan, which all redo as it stands"
 
 
+@pytest.mark.full
 @strategies("source")
 def test_what_an_operator_set_holds_between_epochs_and_in_other_processes(world: World, processes: Processes) -> None:
     def set_(**given: object) -> None:

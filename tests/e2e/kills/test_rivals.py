@@ -98,12 +98,12 @@ def rival_drops_and_recreates(project: Project) -> None:
 @pytest.mark.parametrize(
     ("step", "rival"),
     [
-        ("planned", rival_resets),
+        pytest.param("planned", rival_resets, marks=pytest.mark.full),
         ("staged", rival_commits),
         pytest.param("staged", rival_resets, marks=pytest.mark.full),
         ("staged", rival_drops),
         pytest.param("staged", rival_drops_and_recreates, marks=pytest.mark.full),
-        ("verified", rival_commits),
+        pytest.param("verified", rival_commits, marks=pytest.mark.full),
         ("verified", rival_drops_and_recreates),
     ],
 )

@@ -19,6 +19,7 @@ from backfill_assets.errors import DefinitionChangedError, TableFeatureError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from tests.support.lake import Lake
 from tests.support.project import Project
+from tests.support.settings import one_in_gate
 
 pytestmark = pytest.mark.e2e
 
@@ -58,7 +59,7 @@ def assert_right(lake: Lake, query: str) -> None:
     lake.passes("view", CHECKS)
 
 
-@pytest.mark.parametrize("query", [pytest.param(ROWS, marks=pytest.mark.full), GROUPS, JOINED])
+@pytest.mark.parametrize("query", one_in_gate(GROUPS, ROWS, JOINED))
 def test_columns_are_added_in_one_epoch_of_the_same_life(lake: Lake, query: str) -> None:
     declare(lake, query)
     lake.project.refresh("view")
@@ -277,7 +278,7 @@ def test_what_is_said_of_columns_stays(lake: Lake) -> None:
     assert fields["v"].metadata == {"comment": "how much"}
 
 
-@pytest.mark.parametrize("act", ["refresh", "reset"])
+@pytest.mark.parametrize("act", one_in_gate("refresh", "reset"))
 def test_a_view_whose_columns_have_other_names_in_files_keeps_them(lake: Lake, act: str) -> None:
     declare(lake, ROWS)
     lake.project.refresh("view")

@@ -59,7 +59,8 @@ def refreshed(lake: Lake, name: str) -> tuple[str, str]:
     return record.rule, record.why_full
 
 
-@pytest.mark.parametrize("name", one_in_gate("copies", "groups", "keyed", "latest", "rows", "whole"))
+@pytest.mark.full
+@pytest.mark.parametrize("name", ["copies", "groups", "keyed", "latest", "rows", "whole"])
 def test_changes_are_followed_while_enough_rows_are_known(lake: Lake, name: str) -> None:
     view(lake, name, refresh_mode="incremental")
     refreshed(lake, name)
@@ -126,10 +127,10 @@ def test_after_three_epochs_in_full_only_every_tenth_tries_the_rule(
 
 @pytest.mark.parametrize(
     "query",
-    [
+    one_in_gate(
         "SELECT -amount AS amount, amount + 1 AS more FROM orders ORDER BY amount + 1 LIMIT 3",
         "SELECT amount, note FROM orders ORDER BY +1 DESC LIMIT 3",
-    ],
+    ),
 )
 def test_names_in_order_by_that_are_other_columns_than_in_select(lake: Lake, query: str) -> None:
     """Spark looks a name up in the result first, and a number with a sign is no column's number."""

@@ -87,7 +87,7 @@ def changes_rows(lake: Lake, name: str, *, since: int) -> bool:
     return True in told
 
 
-@pytest.mark.parametrize("name", QUERIES if FULL else ["rows", "classes"])
+@pytest.mark.parametrize("name", QUERIES if FULL else ["classes"])
 def test_the_first_build_is_laid_out_and_neighbours_that_change_are_in_few_files(lake: Lake, name: str) -> None:
     view_of(lake, name)
     lake.project.refresh(name)
@@ -213,9 +213,7 @@ def is_overlapping(files: dict[str, list[Any]], column: str) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "is_read"),
-    [(name, is_read) for name in QUERIES for is_read in (False, True)]
-    if FULL
-    else [("rows", True), ("groups", False), ("rows", False)],
+    [(name, is_read) for name in QUERIES for is_read in (False, True)] if FULL else [("rows", True), ("groups", False)],
 )
 def test_a_large_view_of_which_many_rows_change_is_replaced_if_no_other_view_reads_it(
     lake: Lake, name: str, is_read: bool, monkeypatch: pytest.MonkeyPatch
