@@ -160,6 +160,26 @@ SESSION: tuple[Mutation, ...] = (
         file=SETTINGS,
         old="""KAFKA_OPTIONS = r'key: "kafka""",
         new="""KAFKA_OPTIONS = r'keys: "kafka""",
-        tests=("tests/e2e/kafka/test_secrets.py::test_no_secret_is_shown_or_kept_by_spark[connect]",),
+        tests=(
+            "tests/e2e/kafka/test_secrets.py::test_no_secret_is_shown_or_kept_by_spark[connect]",
+            f"{PURE}::test_options_of_kafkas_reader_are_redacted_as_spark_connect_writes_them",
+        ),
+    ),
+    Mutation(
+        name="a Spark that has died is asked again",
+        file=SESSIONS,
+        old="SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None",
+        new="SparkContext._gateway = SparkContext._jvm = None",
+        tests=(
+            "tests/adapters/spark/test_settled_session.py::test_a_spark_that_has_died_is_forgotten",
+            "tests/e2e/kills/test_dead_spark.py",
+        ),
+    ),
+    Mutation(
+        name="settings are cut at other places than where they end",
+        file=SESSIONS,
+        old='each.partition(" -> ") for each in text.split("\\0")',
+        new='each.partition(" -> ") for each in text.split()',
+        tests=(f"{HOSTILE}::test_settings_of_a_session_are_read_as_they_are",),
     ),
 )

@@ -7,7 +7,7 @@ changed according to `session_settings`. It has no temporary views or functions 
 import atexit
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
@@ -102,7 +102,7 @@ def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSess
     shared = SparkSession.builder.getOrCreate() if _runs_here() else _start(conf)
     _keep_classes(shared)
     session = shared.newSession()
-    return _settled(session, _settings(session), config, "the Spark of this process")
+    return _settled(session, config, _settings(session), lambda: _settings(session), "the Spark of this process")
 
 
 def _keep_classes(session: "SparkSession") -> None:
@@ -114,10 +114,8 @@ def _keep_classes(session: "SparkSession") -> None:
 
 
 def _settings(session: "SparkSession") -> dict[str, str]:
-    """All settings of a session. In this process PySpark would ask for each of them by itself, and find their end by an
+    """All settings of a session in this process. PySpark would ask for each of them by itself, and find their end by an
     exception, which takes as long as a small query."""
-    if is_remote(session):
-        return session.conf.getAll
     inner: Any = session
     text = str(inner._jsparkSession.conf().getAll().mkString("\0"))
     return {name: value for name, _, value in (each.partition(" -> ") for each in text.split("\0"))}
@@ -170,7 +168,8 @@ def attached(remote: Remote, config: Mapping[str, str]) -> "SparkSession":
     except Exception as error:
         raise _refused(remote, error) from None  # its cause may show the token
     wait_at_most(session, RUNNING_SECONDS)
-    return _settled(session, found, config, f"the Spark Connect server at {remote.shown}")
+    whose = f"the Spark Connect server at {remote.shown}"
+    return _settled(session, config, found, lambda: session.conf.getAll, whose)
 
 
 def _connect(url: str) -> "SparkSession":
@@ -221,9 +220,14 @@ def _refused(remote: Remote, error: Exception) -> EnvironmentSetupError:
 
 
 def _settled(
-    session: "SparkSession", found: Mapping[str, str], config: Mapping[str, str], whose: str
+    session: "SparkSession",
+    config: Mapping[str, str],
+    found: Mapping[str, str],
+    read: Callable[[], Mapping[str, str]],
+    whose: str,
 ) -> "SparkSession":
-    """A session with the settings on which results depend. Settings of the JVM are not changed.
+    """A session with the settings on which results depend, instead of those that were `found`; `read` gives those that it has
+    then. Settings of the JVM are not changed.
 
     Errors: `EnvironmentSetupError` if the session keeps other settings.
     """
@@ -239,7 +243,7 @@ def _settled(
         for name, value in todo.set.items():
             with suppress(PySparkException):
                 session.conf.set(name, value)
-    left = unsettled(_settings(session), wanted)
+    left = unsettled(read(), wanted)
     if left:
         raise _held(whose, left)
     return session

@@ -1,8 +1,12 @@
 """Settings of a Spark session: whatever others have set, results do not depend on it, or the run refuses."""
 
+import re
+
 import pytest
+from google.protobuf import text_format  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
+from pyspark.sql.connect.proto.relations_pb2 import Read
 
 from backfill_assets.adapters.runtime.session_settings import (
     KAFKA_OPTIONS,
@@ -120,6 +124,18 @@ def test_redactions_of_others_are_kept() -> None:
     assert pinned({REDACTED: KAFKA_OPTIONS})[REDACTED] == KAFKA_OPTIONS
     for name in (REDACTED, "spark.redaction.string.regex"):
         assert pinned({name: "(?i)card=[0-9]+"})[REDACTED] == f"{KAFKA_OPTIONS}|(?i)card=[0-9]+"
+
+
+def test_options_of_kafkas_reader_are_redacted_as_spark_connect_writes_them() -> None:
+    read = Read()
+    read.data_source.format = "kafka"
+    read.data_source.options["kafka.sasl.jaas.config"] = 'PlainLoginModule required password="p\'w\\d";'
+    read.data_source.options["kafka.ssl.key"] = "two\nlines"
+    read.data_source.options["subscribe"] = "flights"
+    shown = re.sub(pinned({})[REDACTED], "*", text_format.MessageToString(read))
+    assert shown.count("*") == 2
+    assert "flights" in shown
+    assert not any(secret in shown for secret in ("Plain", "p'w", "p\\'w", "two", "lines", "kafka."))
 
 
 def test_settings_of_the_product_itself_are_open_or_pinned() -> None:

@@ -4,9 +4,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from pyspark import SparkContext
+from pyspark.sql import SparkSession
 
 from backfill_assets.adapters.runtime.session_settings import REQUIRED
-from backfill_assets.adapters.spark.session import _settled, in_process
+from backfill_assets.adapters.spark.session import _runs_here, _settled, in_process
 from backfill_assets.errors import EnvironmentSetupError
 
 
@@ -30,7 +32,25 @@ class Stubborn(dict[str, str]):
 
 def settled(settings: Stubborn) -> Any:
     session: Any = SimpleNamespace(conf=settings)
-    return _settled(session, settings.getAll, {}, "this Spark")
+    return _settled(session, {}, settings.getAll, lambda: settings.getAll, "this Spark")
+
+
+class _Gone:
+    """What a process knows of a Spark whose JVM does not answer any more."""
+
+    @property
+    def _jsc(self) -> Any:
+        raise ConnectionRefusedError
+
+
+def test_a_spark_that_has_died_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkContext, "_active_spark_context", _Gone())
+    monkeypatch.setattr(SparkContext, "_gateway", object())
+    monkeypatch.setattr(SparkContext, "_jvm", object())
+    monkeypatch.setattr(SparkSession, "_instantiatedSession", object())
+    assert not _runs_here()
+    assert (SparkContext._active_spark_context, SparkContext._gateway, SparkContext._jvm) == (None, None, None)
+    assert SparkSession._instantiatedSession is None
 
 
 def test_what_others_have_set_is_changed() -> None:

@@ -98,7 +98,7 @@ def rival_drops_and_recreates(project: Project) -> None:
 @pytest.mark.parametrize(
     ("step", "rival"),
     [
-        pytest.param("planned", rival_resets, marks=pytest.mark.full),
+        ("planned", rival_resets),
         ("staged", rival_commits),
         pytest.param("staged", rival_resets, marks=pytest.mark.full),
         ("staged", rival_drops),

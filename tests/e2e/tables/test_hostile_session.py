@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from backfill_assets.adapters.local.servers import down, spark_token, up
 from backfill_assets.adapters.spark.resource import SparkResource
-from backfill_assets.adapters.spark.session import Remote
+from backfill_assets.adapters.spark.session import Remote, _settings
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.app.table_checks import CHECKS
 from tests.support.hostile import KAFKA_ROWS, RECORDS, TABLE_QUERIES, Teller, change, declare, hostile, prepare
@@ -118,6 +118,14 @@ def test_a_spark_that_others_have_started_without_delta_is_refused_by_the_names_
     refusal = done.stderr[done.stderr.index("EnvironmentSetupError") :]
     assert "spark.sql.extensions: expected io.delta.sql.DeltaSparkSessionExtension, found none" in refusal
     assert "spark.sql.catalog.spark_catalog: expected" in refusal
+
+
+def test_settings_of_a_session_are_read_as_they_are(spark: SparkSession) -> None:
+    session = spark.newSession()
+    session.conf.set("spark.sql.of.others", "a -> b\nc = 'd', {e}\tf")
+    session.conf.set("spark.sql.of.nobody", "")
+    assert _settings(session) == session.conf.getAll
+    assert _settings(session)["spark.sql.of.others"] == "a -> b\nc = 'd', {e}\tf"
 
 
 def test_a_session_is_nobody_elses(spark: SparkSession) -> None:
