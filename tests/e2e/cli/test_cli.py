@@ -135,6 +135,7 @@ def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(
     assert recorded(cli) == {"backfill_tables": [("SUCCESS", 2)]}
 
 
+@pytest.mark.full
 def test_a_view_is_verified_maintained_rebuilt_replaced_reset_and_dropped(live: CommandLine) -> None:
     cli = live
     verified = cli.json("verify", "even")

@@ -161,6 +161,7 @@ def test_a_table_that_a_run_is_working_on_is_left_alone(shop: DagsterProject) ->
     assert "orders: a run of it has not ended" in reason(tick(shop))
 
 
+@pytest.mark.full
 def test_a_broker_that_is_down_is_a_reason_and_not_an_error(shop: DagsterProject) -> None:
     found = reason(tick(shop, servers=f"127.0.0.1:{free_port()}"))
     assert found.startswith("orders: [BROKER_UNAVAILABLE] no Kafka broker answered at 127.0.0.1:")

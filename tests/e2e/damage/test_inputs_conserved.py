@@ -62,6 +62,7 @@ def test_changes_in_a_damaged_file_are_missed_though_nothing_else_is_left_to_do(
     assert "epoch 2: Spark read 0 rows of the changes of versions 4 to 4 of 'base', expected 10" in said
 
 
+@pytest.mark.full
 def test_a_damaged_file_of_few_changes_is_named(lake: Lake) -> None:
     """This process reads it, and not Spark."""
     lake.project.refresh("joined")

@@ -67,6 +67,7 @@ def test_ranges_of_one_part_leave_out_no_row_of_another(spark: "SparkSession") -
     assert Counter(map(tuple, left)) == Counter(outside)
 
 
+@pytest.mark.full
 def test_ranges_of_ten_thousand_partitions_are_read_and_left_out_exactly_over_spark_connect(
     bronze: Path, remote: str
 ) -> None:

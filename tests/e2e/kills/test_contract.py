@@ -160,7 +160,7 @@ def test_what_an_operator_set_holds_between_epochs_and_in_other_processes(world:
     world.finish("exactly_once")
 
 
-@strategies("source", "snapshot")
+@strategies("snapshot")
 def test_a_view_over_an_empty_upstream_is_live_at_once_and_continues_from_the_log(
     strategy: Strategy, tmp_path: Path, broker: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -331,6 +331,7 @@ def test_a_plan_whose_files_are_gone_is_made_again_but_never_over_a_gap_in_the_l
         lake.project.refresh("large", chunk(10))
 
 
+@pytest.mark.full
 def test_another_row_of_an_own_key_is_refused_though_it_came_ahead_of_the_cursor(lake: Lake) -> None:
     for part in range(3):
         lake.append("base", ({"id": at, "name": f"n{at}"} for at in range(part * 10, part * 10 + 10)))

@@ -125,6 +125,7 @@ def test_after_three_epochs_in_full_only_every_tenth_tries_the_rule(
     assert tried == [1, 1, 1, 0, 0]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "query",
     one_in_gate(

@@ -96,6 +96,7 @@ def test_a_first_build_over_a_table_is_right(declared: tuple[Teller, Lake, str])
     is_equal_to_its_query(lake, view)
 
 
+@pytest.mark.full
 def test_changes_of_a_table_are_followed_and_all_checks_agree(declared: tuple[Teller, Lake, str]) -> None:
     spark, lake, view = declared
     spark.tell(lake, view, "", "refreshed")

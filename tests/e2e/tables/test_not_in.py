@@ -50,16 +50,16 @@ def test_nulls_decide_whether_not_in_is_followed(lake: Lake, view: str) -> None:
     assert refreshed(lake, view)[:2] == followed
 
     lake.sql("orders", "INSERT INTO {t} VALUES (60, NULL)")
-    assert refreshed(lake, view)[:2] == with_nulls
-    assert (refreshed(lake, view)[2] == 0) == (view != "careful")
+    *rule, rows = refreshed(lake, view)
+    assert (*rule, rows == 0) == (*with_nulls, view != "careful")
     if view == "joined":
         lake.sql("cities", "UPDATE {t} SET name = 'moved' WHERE id = 4")
         assert refreshed(lake, view) == (*followed, 0)
 
     # The null goes together with other rows: now many rows come of which no key was touched.
     lake.sql("orders", "DELETE FROM {t} WHERE customer IS NULL OR customer = 5")
-    assert refreshed(lake, view)[:2] == with_nulls
-    assert refreshed(lake, view)[2] > 10
+    *rule, rows = refreshed(lake, view)
+    assert (*rule, rows > 10) == (*with_nulls, True)
 
     lake.sql("orders", "UPDATE {t} SET customer = 35 WHERE customer = 9")
     assert refreshed(lake, view)[:2] == followed

@@ -109,6 +109,7 @@ def test_a_kill_after_the_snapshot_resumes_the_change_log(lake: Lake, processes:
     assert losers(lake.project, "large") == []
 
 
+@pytest.mark.full
 def test_a_slow_creation_that_another_run_takes_for_dead_is_fenced_and_the_other_finishes(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ def test_several_tables_and_groups_are_read_at_once_too(lake: Lake) -> None:
             assert_equal(lake, view=view, query=query, columns=columns)
 
 
+@pytest.mark.full
 def test_an_empty_table_is_live_at_once(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.sql(
