@@ -99,7 +99,11 @@ REPLACE: tuple[Mutation, ...] = (
         new="""    _discard(beside, kept)
     record = _switch(workspace, kept, workspace.table(view), life=found.record.incarnation)
 """,
-        tests=("tests/e2e/cli/test_cli.py::test_a_view_that_was_replaced_is_put_back_by_one_command",),
+        tests=(
+            "tests/e2e/cli/test_cli.py::test_a_view_that_was_replaced_is_put_back_by_one_command",
+            f"{REAL}::test_what_was_replaced_comes_back_and_goes_on",
+            f"{KILLS}::test_a_kill_while_it_is_undone_leaves_the_new_rows_or_the_old_ones",
+        ),
     ),
     Mutation(
         name="what a killed call has left of what was kept stays",

@@ -213,7 +213,9 @@ def is_overlapping(files: dict[str, list[Any]], column: str) -> bool:
 
 @pytest.mark.parametrize(
     ("name", "is_read"),
-    [(name, is_read) for name in QUERIES for is_read in (False, True)] if FULL else [("rows", True), ("groups", False)],
+    [(name, is_read) for name in QUERIES for is_read in (False, True)]
+    if FULL
+    else [("rows", True), ("groups", False), ("rows", False)],
 )
 def test_a_large_view_of_which_many_rows_change_is_replaced_if_no_other_view_reads_it(
     lake: Lake, name: str, is_read: bool, monkeypatch: pytest.MonkeyPatch
