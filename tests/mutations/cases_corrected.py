@@ -79,7 +79,10 @@ CORRECTED: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/spark/session.py",
         old="        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None\n",
         new="        pass\n",
-        tests=("tests/e2e/kills/test_dead_spark.py",),
+        tests=(
+            "tests/adapters/spark/test_settled_session.py::test_a_spark_that_has_died_is_forgotten",
+            "tests/e2e/kills/test_dead_spark.py",
+        ),
     ),
     Mutation(
         name="a plan with a row that cannot be computed is repeated for ever",

@@ -28,7 +28,7 @@ QUERIES = {
     "additive": f"SELECT n.word, sum(60 DIV o.parts) AS share {JOINED} GROUP BY n.word",
 }
 TABLES = {"rowwise": ("orders",), "groups": ("orders",)}
-IN_GATE = ("linear",)
+IN_GATE = ("rowwise", "linear")
 
 
 @pytest.fixture
