@@ -25,9 +25,9 @@ demo-cluster: setup ## the same on a Spark cluster and an object store, of which
 	$(BIN)/python -m examples.demo --cluster
 
 # Two processes: one for each core of a small machine. Tests of a file share fixtures, so they stay together.
+PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 # A JVM that lives for a minute gains nothing from the compiler that optimizes, but pays for it.
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
-PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 test: lint ## the gate: lint, types, the tests that take minutes, a short demo
 	$(PYTEST) -m "not full" --durations 25
 	JDK_JAVA_OPTIONS="$(SHORT_LIVED)" $(BIN)/python -m examples.demo --short

@@ -216,8 +216,8 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
     check_choice("materialized_view", name, "refresh_mode", refresh_mode, get_args(RefreshMode))
     given = _checked_upstreams(name, upstreams)
     own_key = checked_key("materialized_view", name, primary_key)
-    given_query, query = query, _in_standard_words(name, query)
-    whole = is_whole(query, given, refresh_mode, own_key)
+    words = _in_standard_words(name, query)
+    whole = is_whole(words, given, refresh_mode, own_key)
     over_kafka = not whole and all(isinstance(each, KafkaSource) for each in given)
     if strategy != "auto" and (strategy == "source") is not over_kafka:
         fitting = "'source'" if over_kafka else f"one of {', '.join(map(repr, get_args(TableStrategy)))}"
@@ -225,15 +225,15 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
             "materialized_view", name, "strategy", f"{strategy!r} does not read such upstreams", f"use {fitting}"
         )
     try:
-        text, analyzed = _analyzed(query, given, whole=whole, clock=refresh_mode == "full")
+        text, analyzed = _analyzed(words, given, whole=whole, clock=refresh_mode == "full")
     except QueryError as error:
-        raise _of_view(name, error, "" if query == given_query else query) from None
+        raise _of_view(name, error, "" if words == query else words) from None
     if analyzed is not None:
         _check_own_key(name, own_key, analyzed)
     return MaterializedView(
         name=name,
         text=text,
-        written=query,
+        written=words,
         query=analyzed,
         upstreams=given,
         own_key=own_key,

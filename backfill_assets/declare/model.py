@@ -224,7 +224,7 @@ class MaterializedView:
     Attributes:
         name: The view's name in queries of other views.
         text: The query in a normalized spelling.
-        written: The query as its author wrote it; errors say where they are in it.
+        written: The query as its author wrote it, in standard words; errors say where they are in it.
         query: The analyzed query. None over Delta tables and views, whose columns are known only when the tables are read.
         upstreams: What the query reads.
         own_key: The primary key that was given; empty if none was.

@@ -18,9 +18,9 @@ from backfill_assets.query.parsing import items_of, parse, tokenize, with_depth
 from backfill_assets.query.refusals import place, refusal
 from backfill_assets.query.spelling import backquoted, sliced
 
-__all__ = ["without_pipe"]
+__all__ = ["SET_OPERATIONS", "without_pipe"]
 
-_SET_OPERATIONS: Final = frozenset({TokenType.EXCEPT, TokenType.INTERSECT, TokenType.UNION})
+SET_OPERATIONS: Final = frozenset({TokenType.EXCEPT, TokenType.INTERSECT, TokenType.UNION})
 _BOUNDS: Final = frozenset({TokenType.LIMIT, TokenType.OFFSET})
 _ORDERS: Final = frozenset({TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.ORDER_BY, TokenType.SORT_BY})
 _JOINS: Final = frozenset({
@@ -121,7 +121,7 @@ def _as_select(query: str, tokens: Sequence[Token]) -> str:
     written = _begun(query, parts[0])
     for operator in (*parts[1:-1], last):
         # A set operation without a pipe before it is over all that comes before, too.
-        for each in _cut(operator, _SET_OPERATIONS):
+        for each in _cut(operator, SET_OPERATIONS):
             written = _applied(query, written, each)
     return " ".join([written.text, *(sliced(query, each) for each in end)])
 
@@ -138,13 +138,16 @@ def _cut(tokens: list[Token], kinds: frozenset[TokenType]) -> list[list[Token]]:
 def _begun(query: str, head: list[Token]) -> _Query:
     """The query with which a pipeline begins."""
     text = sliced(query, head)
-    is_one = len(_cut(head, _SET_OPERATIONS | {TokenType.SELECT})) == 1
+    is_one = len(_cut(head, SET_OPERATIONS | {TokenType.SELECT})) == 1
     if head[0].token_type == TokenType.VALUES and is_one:
         return _Query(text)
     if head[0].token_type not in {TokenType.FROM, TokenType.TABLE} or not is_one or len(head) == 1:
         return _Query(f"({text})")
     source = sliced(query, head[1:])
-    root = parse(f"SELECT * FROM {source}", tokenize(f"SELECT * FROM {source}"))
+    try:
+        root = parse(f"SELECT * FROM {source}", tokenize(f"SELECT * FROM {source}"))
+    except QueryError:
+        return _Query(f"({text})")  # what is wrong in it is told of the whole text
     clauses = {name for name, value in root.args.items() if value} - {"expressions", "from_", "kind"}
     if not clauses <= {"joins", "laterals"}:
         return _Query(f"({text})")
@@ -156,7 +159,7 @@ def _begun(query: str, head: list[Token]) -> _Query:
 def _applied(query: str, written: _Query, operator: list[Token]) -> _Query:
     """The query after one operator."""
     first = operator[0]
-    if first.token_type in _SET_OPERATIONS:
+    if first.token_type in SET_OPERATIONS:
         return _united(query, written, operator)
     if first.token_type in _JOINS:
         found = written.before(_SOURCE)
@@ -188,7 +191,7 @@ def _applied(query: str, written: _Query, operator: list[Token]) -> _Query:
 
 def _united(query: str, written: _Query, operator: list[Token]) -> _Query:
     """A set operation. Which of several comes first is told by brackets, or pipes."""
-    if len(_cut(operator[1:], _SET_OPERATIONS)) > 1:
+    if len(_cut(operator[1:], SET_OPERATIONS)) > 1:
         raise refusal(
             "SYNTAX",
             f"several set operations follow each other{place(operator[0])} without |> between them",
@@ -268,7 +271,8 @@ def _divided(query: str, item: Sequence[Token]) -> tuple[str, str]:
 
 
 def _pivoted(query: str, written: _Query, operator: list[Token]) -> _Query:
-    found = written.before(_SOURCE)
+    """A pivot is of all that comes before it, and not of the last of several tables."""
+    found = written.before(_SOURCE) if written.alias else written.read_by("")
     return replace(found, source=f"{found.source} {sliced(query, operator)}", alias="", is_plain=False)
 
 

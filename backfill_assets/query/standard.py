@@ -11,18 +11,17 @@ from typing import Final, NamedTuple
 from sqlglot import Token, TokenType
 
 from backfill_assets.query.parsing import tokenize
-from backfill_assets.query.pipes import without_pipe
+from backfill_assets.query.pipes import SET_OPERATIONS, without_pipe
 
 __all__ = ["standard"]
 
-_SET_OPERATIONS: Final = frozenset({TokenType.EXCEPT, TokenType.INTERSECT, TokenType.UNION})
 _BEFORE_QUERIES: Final = frozenset({
     *(TokenType.ALL, TokenType.ANY, TokenType.DISTINCT, TokenType.EXISTS, TokenType.IN, TokenType.L_PAREN),
-    *(TokenType.R_PAREN, TokenType.SOME, TokenType.LATERAL, *_SET_OPERATIONS),
+    *(TokenType.R_PAREN, TokenType.SOME, TokenType.LATERAL, *SET_OPERATIONS),
 })
 """A query may begin after one of these."""
 _AFTER_TABLES: Final = frozenset({
-    *(TokenType.R_PAREN, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, *_SET_OPERATIONS),
+    *(TokenType.R_PAREN, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, *SET_OPERATIONS),
 })
 _NAMES: Final = frozenset({TokenType.IDENTIFIER, TokenType.VAR})
 _COMPARED: Final = {TokenType.GT: "<=", TokenType.LT: ">="}
@@ -48,10 +47,10 @@ def standard(query: str) -> str:
         >>> standard("TABLE t")
         'SELECT * FROM t'
     """
-    text = _edited(query, _compared)
+    text = _edited(query, _compared) if "!>" in query or "!<" in query else query
     while "|>" in text and (less := without_pipe(text, tokenize(text))) is not None:
         text = less
-    return _edited(text, _tables)
+    return _edited(text, _tables) if "table" in text.lower() else text
 
 
 def _edited(text: str, edits: Callable[[Sequence[Token]], Iterator[_Edit]]) -> str:

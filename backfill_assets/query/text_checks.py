@@ -40,6 +40,14 @@ def check_text(query: str) -> None:
             raise refusal(
                 "SYNTAX", f"the query has LIMIT {limit.expression.sql('spark')}{place(limit)}, which is no number"
             )
+    for join in root.find_all(exp.Join):
+        for pivot in join.args.get("pivots") or ():
+            # Spark pivots all joined rows, and sqlglot those of the last table.
+            raise refusal(
+                "UNSUPPORTED",
+                f"the query has {'UNPIVOT' if pivot.unpivot else 'PIVOT'} after a join{place(pivot)}",
+                hint="put the join into a subquery: FROM (SELECT … FROM a JOIN b …) PIVOT (…)",
+            )
     for select in root.find_all(exp.Select):
         _check_form(select)
         _check_numbers(select)

@@ -33,6 +33,11 @@ REFUSED = [
         "SELECT id FROM a JOIN a AS b USING (id)\nWHERE b.at > current_timestamp",
         "current_timestamp in line 2, column 14",
     ),
+    (
+        "SELECT * FROM a JOIN a AS b USING (id)\nPIVOT (sum(a.x) FOR b.y IN (1))",
+        "the query has PIVOT after a join in line 2",
+    ),
+    ("SELECT id, v FROM a JOIN a AS b USING (id) UNPIVOT (v FOR n IN (x, y))", "the query has UNPIVOT after a join"),
     ("SELECT id FROM a\n  |> SET x = 1", "SET in line 2, column 6 after |>"),
 ]
 

@@ -53,6 +53,13 @@ PIPES: tuple[Mutation, ...] = (
         tests=(TEXTS,),
     ),
     Mutation(
+        name="a pivot is of the last of several tables of a pipeline",
+        file=PIPED,
+        old='found = written.before(_SOURCE) if written.alias else written.read_by("")',
+        new="found = written.before(_SOURCE)",
+        tests=(TEXTS,),
+    ),
+    Mutation(
         name="values come before groups in a pipeline",
         file=PIPED,
         old="""(f"{value} AS {name}" if name else value for value, name in groups), *values]""",
@@ -83,7 +90,7 @@ PIPES: tuple[Mutation, ...] = (
     Mutation(
         name="an INTERSECT comes after a UNION before it in a pipeline",
         file=PIPED,
-        old="if len(_cut(operator[1:], _SET_OPERATIONS)) > 1:",
+        old="if len(_cut(operator[1:], SET_OPERATIONS)) > 1:",
         new="if False:",
         tests=(REFUSED,),
     ),
@@ -93,6 +100,13 @@ PIPES: tuple[Mutation, ...] = (
         old="first += _size_of_with(tokens[first:last])",
         new="first += 0",
         tests=(TEXTS,),
+    ),
+    Mutation(
+        name="a pivot after a join is taken for one of its last table",
+        file="backfill_assets/query/text_checks.py",
+        old='join.args.get("pivots") or ()',
+        new="()",
+        tests=("tests/declare/test_refused_places.py",),
     ),
     Mutation(
         name="the argument of a function is a query for a table",

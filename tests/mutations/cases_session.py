@@ -166,16 +166,6 @@ SESSION: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="a Spark that has died is asked again",
-        file=SESSIONS,
-        old="SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None",
-        new="SparkContext._gateway = SparkContext._jvm = None",
-        tests=(
-            "tests/adapters/spark/test_settled_session.py::test_a_spark_that_has_died_is_forgotten",
-            "tests/e2e/kills/test_dead_spark.py",
-        ),
-    ),
-    Mutation(
         name="settings are cut at other places than where they end",
         file=SESSIONS,
         old='each.partition(" -> ") for each in text.split("\\0")',

@@ -62,6 +62,10 @@ STANDARD = [
         "FROM t |> PIVOT (sum(x) FOR c IN ('a')) |> WHERE a > 1",
         "SELECT * FROM t PIVOT (sum(x) FOR c IN ('a')) WHERE (a > 1)",
     ),
+    (
+        "FROM t |> JOIN u USING (a) |> PIVOT (sum(x) FOR c IN ('a'))",
+        "SELECT * FROM (SELECT * FROM t JOIN u USING (a)) PIVOT (sum(x) FOR c IN ('a'))",
+    ),
     ("FROM t LATERAL VIEW explode(x) v AS e |> SELECT e", "SELECT e FROM t LATERAL VIEW explode(x) v AS e"),
     (
         "WITH w (k) AS (FROM t |> SELECT a), z AS (TABLE w) FROM z |> WHERE k IN (FROM u |> AGGREGATE max(b) AS m)",

@@ -49,6 +49,7 @@ QUERIES = [
     "FROM t |> ORDER BY a, b |> OFFSET 1 |> LIMIT 1",
     "FROM t |> ORDER BY a, b |> LIMIT 3 |> OFFSET 1",
     "FROM t |> PIVOT (sum(b) AS s FOR c IN ('a', 'b'))",
+    "FROM t |> JOIN u USING (a) |> PIVOT (sum(b) AS s FOR c IN ('a', 'b')) |> WHERE a > 0",
     "FROM t |> SELECT a, b |> UNPIVOT INCLUDE NULLS (v FOR k IN (a, b)) |> WHERE v > 1",
     "FROM t LATERAL VIEW explode(array(a, b)) v AS e |> WHERE e > 1 |> SELECT v.e",
     "SELECT a FROM t WHERE a IN (FROM u |> SELECT a) AND a !> 9 AND a !< 1",
