@@ -255,11 +255,15 @@ def _divided(query: str, item: Sequence[Token]) -> tuple[str, str]:
     """A group's expression, and the name that is given to it, if there is one."""
     if not item:
         raise refusal("SYNTAX", "the query has a comma too many in GROUP BY after |>")
+    value, name = _named(query, item)
+    if value.isdecimal():
+        where = place(item[0])
+        raise refusal("GROUP_POSITION", f"the query has GROUP BY {value}{where} after |>", hint="name the column")
+    return value, name
+
+
+def _named(query: str, item: Sequence[Token]) -> tuple[str, str]:
     text = sliced(query, item)
-    if len(item) == 1 and item[0].token_type == TokenType.NUMBER:
-        raise refusal(
-            "GROUP_POSITION", f"the query has GROUP BY {text}{place(item[0])} after |>", hint="name the column"
-        )
     try:
         root = parse(f"SELECT {text}", tokenize(f"SELECT {text}"))
     except QueryError:

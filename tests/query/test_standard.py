@@ -92,6 +92,7 @@ REFUSED = [
         "several set operations follow each other in line 1, column 19",
     ),
     ("GROUP_POSITION", "FROM t |> AGGREGATE sum(a) AS s GROUP BY 1", "GROUP BY 1 in line 1, column 42 after |>"),
+    ("GROUP_POSITION", "FROM t |> AGGREGATE sum(a) AS s GROUP BY 2 AS two", "GROUP BY 2 in line 1, column 42 after |>"),
     ("UNSUPPORTED", "FROM t\n|> SET a = 1", "SET in line 2, column 4 after |>"),
     ("NOT_DETERMINISTIC", "FROM t |> TABLESAMPLE (1 ROWS)", "TABLESAMPLE in line 1, column 11"),
     ("ORDER_NOT_TOTAL", "FROM t |> LIMIT 3", "LIMIT"),
