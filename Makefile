@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-cluster test test-fast test-full lint ui bench api lock clean
+.PHONY: help setup demo demo-short demo-cluster test test-fast test-full lint ui bench api lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
@@ -28,9 +28,12 @@ demo-cluster: setup ## the same on a Spark cluster and an object store, of which
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 # A JVM that lives for a minute gains nothing from the compiler that optimizes, but pays for it.
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
-test: lint ## the gate: lint, types, the tests that take minutes, a short demo
-	$(PYTEST) -m "not full" --durations 25
+demo-short: setup
 	JDK_JAVA_OPTIONS="$(SHORT_LIVED)" $(BIN)/python -m examples.demo --short
+
+test: setup ## the gate: lint, types, a short demo, the tests that take minutes
+	@$(MAKE) --no-print-directory --jobs 2 lint demo-short
+	$(PYTEST) -m "not full" --durations 25
 
 test-full: lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on
 	$(BIN)/python scripts/test_full.py $(PART)

@@ -59,3 +59,11 @@ def test_dagster_finds_its_settings_in_its_home_and_no_others(monkeypatch: pytes
     root = Path(__file__).parent.parent
     assert (dagster_home(root) / "dagster.yaml").is_file()
     assert not (root / "dagster.yaml").exists(), "`dagster dev` would warn that it does not read this file"
+
+
+def test_a_home_that_cannot_be_made_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_bytes(b"a file, and no folder")
+    monkeypatch.setenv("DAGSTER_HOME", str(tmp_path / "a" / "home"))
+    with pytest.raises(EnvironmentSetupError, match=r"a/home, cannot be created: .*Not a directory") as found:
+        dagster_home(tmp_path)
+    assert "set DAGSTER_HOME" in found.value.hint

@@ -12,6 +12,7 @@ from backfill_assets.app.wiring.table import Table
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import CommitRecord
+from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["Heartbeat", "Listener"]
 
@@ -73,6 +74,8 @@ class Heartbeat:
         self.renewed_at = now
         try:
             self.workspace.state.put_lease(self.table.target, self.run_id)
+        except EnvironmentSetupError as error:
+            _log.warning("%s: the lease could not be renewed: %s", self.table.target, error)
         except Exception as error:  # no guarantee depends on the lease: work must not end because it cannot be renewed
             mask(error)
             _log.warning("%s: the lease could not be renewed", self.table.target, exc_info=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from backfill_assets.environment import project_root
-from backfill_assets.errors import DeclarationError
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError
 
 if TYPE_CHECKING:
     import dagster as dg
@@ -121,8 +121,14 @@ def load_definitions(module: str) -> "dg.Definitions":
 def dagster_home(root: Path) -> Path:
     """The folder of the Dagster instance and of its settings, `dagster.yaml`; created if necessary.
 
-    It is `DAGSTER_HOME`, or `.dagster/` in the project.
+    It is `DAGSTER_HOME`, or `.dagster/` in the project. Errors: `EnvironmentSetupError` if it cannot be created.
     """
     home = Path(os.environ.setdefault("DAGSTER_HOME", str(root / ".dagster")))
-    home.mkdir(parents=True, exist_ok=True)
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentSetupError(
+            f"the folder of the Dagster instance, {home}, cannot be created: {error}",
+            hint="set DAGSTER_HOME to a folder that this user may write",
+        ) from None
     return home

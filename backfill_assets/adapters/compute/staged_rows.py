@@ -20,10 +20,8 @@ from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.delta.arrow_files import put_rows
 from backfill_assets.adapters.delta.spark_files import write_files
 from backfill_assets.adapters.delta.staged_files import described
-from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import StagedFile
-from backfill_assets.errors import EnvironmentSetupError
 from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
@@ -87,16 +85,7 @@ class StagingFolder:
         self._written.extend(self._put(inside, rows) for inside, rows in parts.items() if rows.num_rows)
 
     def _put(self, inside: str, rows: "pa.Table") -> StagedFile:
-        from obstore.exceptions import BaseError
-
-        path = f"{self._child(inside)}/part-{uuid.uuid4()}.parquet"
-        try:
-            return put_rows(self.table, path, rows)
-        except (BaseError, OSError) as error:
-            raise EnvironmentSetupError(
-                f"the store of the table {self.table.uri} refused a staged file: {said(error, self.table.storage_options)}",
-                hint="nothing was committed; check rights, keys and bucket, and run it again",
-            ) from None
+        return put_rows(self.table, f"{self._child(inside)}/part-{uuid.uuid4()}.parquet", rows)
 
     def write(self, rows: "DataFrame", inside: str, *, by: str | None = None, most_rows: int = 0) -> None:
         """Have Spark write rows into a folder inside, as `write_files` does."""

@@ -15,10 +15,9 @@ from urllib.parse import unquote
 from backfill_assets.adapters.delta.staged_files import WrittenFile, found_in
 from backfill_assets.adapters.storage.copied_log import entry_of
 from backfill_assets.adapters.storage.s3_markers import delete_markers
-from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
-from backfill_assets.errors import EnvironmentSetupError, StagingError
+from backfill_assets.errors import StagingError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -122,15 +121,6 @@ def listed(location: TableLocation, folder: str) -> list[WrittenFile]:
 
 def _delete_others(location: TableLocation, folder: str, kept: Collection[str]) -> None:
     """Delete the list of a folder's files, and what tasks have left that did not succeed."""
-    from obstore.exceptions import BaseError
-
-    try:
-        others = {path: size for path, size in location.objects().sizes(folder).items() if path not in kept}
-        location.objects().delete([path for path, size in others.items() if size])
-        delete_markers(location.objects(), [path for path, size in others.items() if not size])
-    except (BaseError, OSError) as error:
-        raise EnvironmentSetupError(
-            f"the store of the table {location.uri} refused to delete {folder}/_delta_log: "
-            f"{said(error, location.storage_options)}",
-            hint="nothing was committed; check the right to delete, and run it again",
-        ) from None
+    others = {path: size for path, size in location.objects().sizes(folder).items() if path not in kept}
+    location.objects().delete([path for path, size in others.items() if size])
+    delete_markers(location.objects(), [path for path, size in others.items() if not size])

@@ -15,6 +15,7 @@ from typing import Any
 
 from backfill_assets.adapters.storage.documents import PLAN
 from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.store_errors import cannot_be_written
 from backfill_assets.core.audit import KEPT_PLANS, LedgerEntry
 from backfill_assets.core.epoch.records import CommitRecord, Plan
 
@@ -64,24 +65,30 @@ class ObjectLedger:
         key = (plan.target, plan.incarnation, plan.epoch)
         revision = self._seen.get(key, -1) + 1
         name = _name(*key, revision)
-        content = _content(plan.hash, plan.model_dump(mode="json"))
-        try:
-            entered = self.folder.put_if_absent(name, content) or self.folder.get(name) == content
-        except Exception:
-            stored = self.folder.get(name)
-            if stored is None:  # no plan exists, so this is not a race but a fault
-                raise
-            entered = stored == content
+        entered = self._is_entered(name, _content(plan.hash, plan.model_dump(mode="json")))
         if entered:
             self._seen[key] = revision
         return entered
+
+    def _is_entered(self, name: str, content: bytes) -> bool:
+        """Put an object if it is absent; whether it is there with this content. What the put says may be wrong."""
+        fault: Exception | None = None
+        try:
+            if self.folder.put_if_absent(name, content):
+                return True
+        except Exception as error:  # of as many kinds as there are stores
+            fault = error
+        stored = self.folder.get(name)
+        if stored is None and fault is not None:  # there is no plan, so this is not a race
+            raise cannot_be_written(f"{self.folder.uri}/{name}", fault, self.folder.storage_options) from None
+        return stored == content
 
     def rebuild(self, record: CommitRecord) -> None:
         """Store a table's newest commit, so that a ledger that was lost or restored can continue from there."""
         if record.epoch == 0 or self.newest(record.target, record.incarnation, since=record.epoch) is not None:
             return
         name = _name(record.target, record.incarnation, record.epoch, 0)
-        self.folder.put_if_absent(name, _content(record.plan_hash, None))
+        self._is_entered(name, _content(record.plan_hash, None))
 
     def incarnations(self, target: str) -> set[str]:
         """The incarnations of a table that have plans."""

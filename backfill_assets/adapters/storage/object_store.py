@@ -1,19 +1,20 @@
 """Small objects in a folder or bucket prefix: read, list, write, and put-if-absent, which delta-rs does not have.
 
-obstore has the same operations for local disks and for object stores. Each of them is atomic for one object. Its errors show
-no keys.
+obstore has the same operations for local disks and for object stores. Each of them is atomic for one object. What a store
+refuses is an `EnvironmentSetupError`; but a put with a condition raises the client's error, as its outcome is unknown: its
+caller looks again. No error shows keys.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking
+from backfill_assets.adapters.storage.store_errors import cannot_be_read, cannot_be_written, masking
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult
@@ -89,7 +90,7 @@ class ObjectFolder:
         """Write an object, replacing one with that name; what the store says of it."""
         import obstore
 
-        with masking(self.storage_options):
+        with self._writing(path):
             return obstore.put(self._store, path, content)
 
     def put_over(self, path: str, content: bytes, put: "PutResult") -> bool:
@@ -110,7 +111,7 @@ class ObjectFolder:
         """Copy an object within the folder; on a local disk, by another link to the same file."""
         import obstore
 
-        with masking(self.storage_options):
+        with self._writing(to):
             obstore.copy(self._store, path, to)
 
     def get(self, path: str) -> bytes | None:
@@ -194,11 +195,8 @@ class ObjectFolder:
         import obstore
 
         for path in () if self._is_missing else paths:
-            try:
-                with masking(self.storage_options):
-                    obstore.delete(self._store, path)
-            except FileNotFoundError:
-                continue
+            with self._writing(path), suppress(FileNotFoundError):
+                obstore.delete(self._store, path)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -211,6 +209,16 @@ class ObjectFolder:
             raise
         except (BaseError, OSError) as error:
             raise cannot_be_read("the folder", self.uri, error, self.storage_options) from None
+
+    @contextmanager
+    def _writing(self, path: str) -> Iterator[None]:
+        """Turn what a store's client raises into an error of this package."""
+        from obstore.exceptions import BaseError
+
+        try:
+            yield
+        except (BaseError, OSError) as error:
+            raise cannot_be_written(f"{self.uri}/{path}", error, self.storage_options) from None
 
     @property
     def _is_missing(self) -> bool:

@@ -13,13 +13,14 @@ from urllib.parse import quote
 
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["cannot_be_read", "is_secret", "mask", "masked", "masking", "said"]
+__all__ = ["cannot_be_read", "cannot_be_written", "is_secret", "mask", "masked", "masking", "said"]
 
 _SHOWN = 400
 _SECRETS = ("key_id", "key", "secret", "token", "connection_string")
 """How the names of settings end whose values nothing shows."""
 _PROVIDERS = ("aws_", "azure_", "google_", "gcp_", "spark_connect_")
 """How variables of the environment begin that clients of stores and of Spark read keys from."""
+_PROXIES = ("all_proxy", "http_proxy", "https_proxy")
 _SHORTEST = 8
 """A value in the environment with fewer letters is no key of a provider, and may be part of any word."""
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -37,8 +38,10 @@ _PATTERNS = (
     ),
     re.compile(r"((?<!\w)token=)[^;/\s\"'<>]+", re.IGNORECASE),
     re.compile(r"(\bBearer\s+)[^\s\"'<>]+"),
+    re.compile(r"(\b[a-z][a-z0-9+.-]*://)[^\s/@\"'<>]*:[^\s/@\"'<>]+(?=@)", re.IGNORECASE),
 )
-"""Where secrets stand: in the answers of stores, in signed URLs, in addresses of Spark Connect servers, in headers."""
+"""Where secrets stand: in the answers of stores, in signed URLs, in addresses of Spark Connect servers and of
+proxies, in headers."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _DETAILS = re.compile(r"\n\s*Debug source:.*", re.DOTALL)
 _ARROWS = re.compile(r"\s*↳\s*")
@@ -55,7 +58,17 @@ def cannot_be_read(what: str, uri: str, error: Exception, settings: Mapping[str,
     """
     return EnvironmentSetupError(
         f"{what} at {uri} cannot be read: expected an answer of its store, found {said(error, settings)}",
-        hint="check that the store can be reached, and its endpoint, region and bucket, and the keys and their rights",
+        hint="check that the store can be reached, and its endpoint, region and bucket, and the keys and their rights"
+        f"{_proxies()}",
+    )
+
+
+def cannot_be_written(uri: str, error: Exception, settings: Mapping[str, str]) -> EnvironmentSetupError:
+    """The error about an object that its store, or disk, does not let this process write or delete; as `cannot_be_read`."""
+    return EnvironmentSetupError(
+        f"{uri} cannot be written or deleted: expected that its store does it, found {said(error, settings)}",
+        hint="what was committed stays. Check the rights to write and delete there, the space that is left, and what stands "
+        f"between this machine and the store{_proxies()}; then run it again",
     )
 
 
@@ -103,6 +116,12 @@ def masking(settings: Mapping[str, str]) -> Iterator[None]:
     except Exception as error:
         mask(error, settings)
         raise
+
+
+def _proxies() -> str:
+    """Which variables send requests to a proxy, as the end of a hint; nothing if none is set."""
+    found = sorted(name for name in os.environ if name.lower() in _PROXIES and os.environ[name])
+    return f" ({', '.join(found)} sends requests to a proxy)" if found else ""
 
 
 def _of_environment() -> set[str]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from backfill_assets.adapters.delta.output import DeltaOutput
+from backfill_assets.adapters.state.state_store import State
 from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.put_if_absent import check_store
 from backfill_assets.adapters.storage.store_errors import mask, masked, said
@@ -94,6 +95,7 @@ def test_a_token_that_has_expired_is_in_no_error(
         "Authorization: AWS4-HMAC-SHA256 Credential=a, Signature=held",
         "Authorization: Bearer held",
         "sc://spark:15002/;use_ssl=true;token=held;x=y",
+        "error sending request through http://held:held@proxy:3128/",
         "?token=a%2Fsession%2Btoken%3D%3D and a/session+token==",
         *KEYS.values(),
     ],
@@ -104,7 +106,9 @@ def test_what_is_secret_is_masked(text: str) -> None:
     assert not [each for each in ("held", "session+", "%2Fsession", *KEYS.values()) if each in found]
 
 
-@pytest.mark.parametrize("text", ["design=1 & sign=2", "<Code>ExpiredToken</Code>", "key in us-east-1", "tokens=3", ""])
+@pytest.mark.parametrize(
+    "text", ["design=1 & sign=2", "<Code>ExpiredToken</Code>", "key in us-east-1", "tokens=3", "s3://a@b:1/c", ""]
+)
 def test_other_text_stays(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SESSION_TOKEN", "")
     monkeypatch.setenv("AWS_REGION", "us-east-1")
@@ -151,3 +155,16 @@ def test_a_lease_that_cannot_be_renewed_is_told_without_secrets(caplog: pytest.L
         heartbeat.renew_lease()
     assert "ExpiredToken" in caplog.text
     assert TOKEN not in caplog.text
+
+
+def test_a_lease_that_the_store_refuses_is_told_in_one_line(
+    warehouse: Warehouse, caplog: pytest.LogCaptureFixture
+) -> None:
+    parts: Any = SimpleNamespace(state=State(warehouse), target="views/a")
+    heartbeat = Heartbeat(
+        workspace=parts, table=parts, run_id="a", listener=Listener(), endless=False, yields_to_views=False
+    )
+    with caplog.at_level(logging.WARNING):
+        heartbeat.renew_lease()
+    assert "views/a: the lease could not be renewed: [ENVIRONMENT]" in caplog.text
+    assert "Traceback" not in caplog.text

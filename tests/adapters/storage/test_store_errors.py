@@ -1,18 +1,35 @@
-"""Stores that cannot be read: one error of this package, asked for once, and without keys."""
+"""Stores that cannot be read or written: one error of this package, asked for once, and without keys."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.adapters.delta.arrow_files import put_rows
+from backfill_assets.adapters.state.state_store import State
 from backfill_assets.adapters.storage.asked_stores import AskedStores
-from backfill_assets.adapters.storage.store_errors import said
+from backfill_assets.adapters.storage.store_errors import cannot_be_read, cannot_be_written, said
 from backfill_assets.adapters.storage.upstream_location import TableElsewhere
 from backfill_assets.adapters.storage.warehouse import LoadedTable, Warehouse
+from backfill_assets.core.epoch.ports import Controls
+from backfill_assets.core.epoch.records import Plan
+from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import EnvironmentSetupError
 from tests.support.refusing_store import Refusing, refusing
 
+NOWHERE = SnapshotPosition(tables={})
+PLAN = Plan(
+    target="views/a",
+    incarnation="11111111",
+    epoch=1,
+    fingerprint={},
+    reads=(),
+    before=NOWHERE,
+    after=NOWHERE,
+    live=True,
+)
 KEYS = {"access_key_id": "an-id", "secret_access_key": "a-secret", "token": "a-token"}
 
 
@@ -21,6 +38,13 @@ def store() -> Iterator[Refusing]:
     """A store that knows no keys."""
     with refusing(403, "InvalidAccessKeyId") as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def stores() -> Iterator[Mapping[int, Refusing]]:
+    """Stores that let nothing be written, by the status of their answers."""
+    with refusing(403, "Conflicting") as denied, refusing(409, "Conflicting") as conflicting:
+        yield {403: denied, 409: conflicting}
 
 
 @pytest.fixture
@@ -51,6 +75,54 @@ def test_whatever_is_read_first_gives_the_error_of_this_package(
     assert "What to do: check that the store can be reached" in text
     assert not [each for each in (*KEYS.values(), "\x1b", "Debug source") if each in text]
     assert found.value.__cause__ is None
+
+
+WRITES: dict[str, Callable[[Warehouse], object]] = {
+    "an object": lambda warehouse: warehouse.objects("_state").put("a.json", b""),
+    "a copy": lambda warehouse: warehouse.objects("_state").copy("b.json", "a.json"),
+    "less": lambda warehouse: warehouse.objects("_state").delete(["a.json"]),
+    "a lease": lambda warehouse: State(warehouse).put_lease("views/a", "run"),
+    "controls": lambda warehouse: State(warehouse).set_controls("views/a", Controls(), by="me"),
+    "a plan": lambda warehouse: State(warehouse).ledger().append(PLAN),
+    "a file": lambda warehouse: put_rows(warehouse.table("views/a"), "staged/a.parquet", pa.table({"id": [1]})),
+}
+
+
+@pytest.mark.parametrize("write", WRITES.values(), ids=WRITES.keys())
+@pytest.mark.parametrize("status", [403, 409], ids=["no right", "in conflict"])
+def test_whatever_is_written_first_gives_the_error_of_this_package(
+    status: int, write: Callable[[Warehouse], object], stores: Mapping[int, Refusing]
+) -> None:
+    options = {"endpoint": stores[status].endpoint, "region": "us-east-1", "allow_http": "true", **KEYS}
+    with pytest.raises(
+        EnvironmentSetupError, match=r"cannot be (written or deleted|read): expected .*Conflicting"
+    ) as found:
+        write(Warehouse(uri="s3://lake/warehouse", storage_options=options))
+    assert "s3://lake/warehouse/" in str(found.value)
+    assert found.value.__cause__ is None
+
+
+def test_what_a_disk_does_not_take_is_told_as_that_of_a_store(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"a file, and no folder")
+    with pytest.raises(EnvironmentSetupError, match=r"a/b cannot be written or deleted: expected .*Error") as found:
+        Warehouse(uri=str(tmp_path)).objects("").put("a/b", b"")
+    assert "the space that is left" in found.value.hint
+
+
+def test_variables_that_send_requests_elsewhere_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for told in (
+        cannot_be_read("a", "s3://lake", OSError("no"), {}),
+        cannot_be_written("s3://lake/a", OSError("no"), {}),
+    ):
+        assert "proxy" not in told.hint
+    monkeypatch.setenv("https_proxy", "http://me:secret@127.0.0.1:1")
+    for told in (
+        cannot_be_read("a", "s3://lake", OSError("no"), {}),
+        cannot_be_written("s3://lake/a", OSError("no"), {}),
+    ):
+        assert "(https_proxy sends requests to a proxy)" in told.hint
 
 
 def test_a_store_is_asked_once_for_a_run_and_each_folder_of_it_for_itself(
