@@ -12,7 +12,7 @@ from tests.support.broker import end_of, wait_until
 from tests.support.damage import doubled, first, rewrite
 from tests.support.project import SECONDS, Project
 
-pytestmark = pytest.mark.e2e
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
 COMPACTED = {
     "cleanup.policy": "compact",

@@ -24,7 +24,12 @@ EVENTS = [{"id": number} for number in range(12)]
 FEW_TASKS = "SET spark.sql.sources.parallelPartitionDiscovery.parallelism = 2"
 """VACUUM lists files with this number of tasks."""
 IN_GATE = {"append by Spark", "OPTIMIZE by Spark"}
-IN_FULL = {"a rival commits another plan", "maintenance up to the bound", "maintenance beyond it"}
+IN_FULL = {
+    "a rival commits another plan",
+    "maintenance up to the bound",
+    "maintenance beyond it",
+    "VACUUM without retention",
+}
 ALL = Counter((each["id"],) for each in EVENTS)
 
 

@@ -46,7 +46,7 @@ QUERIES = {
     "extract(SECOND FROM sum(make_dt_interval(0, 0, 0, m))) AS e, count(day - DATE '2024-01-10') AS n FROM t GROUP BY g",
     "one group": "SELECT count(*) AS n, sum(i) AS s FROM t GROUP BY 'all'",
 }
-IN_GATE = ("extremes", "floats", "intervals")
+IN_GATE = ("extremes", "intervals")
 
 
 def analyze(query: str) -> AggregateQuery:

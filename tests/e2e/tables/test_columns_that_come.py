@@ -85,6 +85,7 @@ def test_a_new_column_named_as_a_group_changes_no_group(lake: Lake) -> None:
     assert_exact(lake, "by_day", BY_DAY, ["day", "n", "qty"], "orders")
 
 
+@pytest.mark.full
 def test_all_columns_of_a_later_part_stay_in_their_order(lake: Lake) -> None:
     add(lake, "returns", 100, 110)
     lake.view("both", BOTH, lake.table("orders"), lake.table("returns"))

@@ -129,7 +129,10 @@ COLUMNS = {"a": "id INT, at TIMESTAMP, s STRING", "b": "day DATE, s STRING"}
             "SELECT a.id, b.s FROM a LEFT JOIN b ON b.day = date(a.at)", 4, id="a join", marks=pytest.mark.full
         ),
         pytest.param(
-            "SELECT b.day FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE date(a.at) = b.day)", 1, id="NOT EXISTS"
+            "SELECT b.day FROM b WHERE NOT EXISTS (SELECT 1 FROM a WHERE date(a.at) = b.day)",
+            1,
+            id="NOT EXISTS",
+            marks=pytest.mark.full,
         ),
         pytest.param("SELECT lower(s) AS s FROM a EXCEPT SELECT s FROM b", 2, id="EXCEPT", marks=pytest.mark.full),
         pytest.param(

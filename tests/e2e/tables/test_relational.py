@@ -16,8 +16,6 @@ from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
-GATE = ("not_in",)
-
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
@@ -37,9 +35,8 @@ def assert_right(lake: Lake, view: str, query: str, checks: Iterable[str] = CHEC
         assert outcome.passed, (check, outcome.summary)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(each, marks=[] if each in GATE else [pytest.mark.full]) for each in QUERIES]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("name", QUERIES)
 def test_a_view_is_equal_to_its_query_whatever_its_shape(lake: Lake, name: str) -> None:
     query = QUERIES[name]
     lake.view(f"view_{name}", query, *(lake.table(each) for each in tables_of(query)))
