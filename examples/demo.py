@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -81,7 +81,9 @@ def demo(root: Path, *, flights: int, cluster: bool) -> None:
         console.print(f"Spark master {servers.spark_master}, S3 {servers.s3_endpoint}")
     try:
         with memory_watch(root) as memory:
-            run = Demo(root=root, servers=str(servers.bootstrap_servers), flights=flights)
+            # The runs before have checked all tables; a short demo proves that of the run that was killed again.
+            proved = VIEWS[:1] if flights == SHORT_FLIGHTS else ("flights", *VIEWS, *GROUPED)
+            run = Demo(root=root, servers=str(servers.bootstrap_servers), flights=flights, proved=proved)
             run.prepare()
             run.backfill_under_fire()
             run.catch_up()
@@ -104,6 +106,7 @@ class Demo:
     root: Path
     servers: str
     flights: int
+    proved: Sequence[str]
     workspace: Workspace = field(init=False)
 
     def __post_init__(self) -> None:
@@ -160,7 +163,7 @@ class Demo:
         """Run all checks, and count both sides with nothing of Spark's: the package's file against the tables."""
         say("Proving exactly-once output: every row derived again from Kafka, compared with the tables")
         with ThreadPoolExecutor(2) as pool:
-            for printed in pool.map(lambda name: self.output("verify", name), ("flights", *VIEWS, *GROUPED)):
+            for printed in pool.map(lambda name: self.output("verify", name), self.proved):
                 console.print(printed, markup=False, highlight=False)
         say("Counting both sides")
         expected = self.expected()

@@ -20,6 +20,7 @@
 - `grouped_rows`: cuts a query that groups joined tables in two, rows and groups
 - `inlined`: a query with the definitions of WITH in the places of their names
 - `inner_joins`: outer joins of whose rows those without a partner are left out afterwards
+- `interpreted`: whether sqlglot can be extended
 - `key_classes`: the keys by which a query may be computed in part
 - `kinds`: families of types within which values that are equal have equal hashes
 - `lifting`: how changes of a place without a key of the view lead to one

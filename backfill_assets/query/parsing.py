@@ -15,6 +15,7 @@ from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
+from backfill_assets.query.interpreted import check_interpreted
 from backfill_assets.query.refusals import nearest, place, refusal
 
 __all__ = [
@@ -194,8 +195,9 @@ def tokenize(query: str) -> list[Token]:
     """The tokens of the query without a closing semicolon, and without what does not change its rows: hints, which would be
     for whole tables, where a refresh may compute the query over changed rows alone, and LIMIT ALL.
 
-    Errors: `QueryError`.
+    Errors: `QueryError`; `EnvironmentSetupError` where sqlglot cannot be extended.
     """
+    check_interpreted()
     try:
         tokens = Spark().tokenize(query)
     except SqlglotError as error:

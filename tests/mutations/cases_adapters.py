@@ -206,8 +206,8 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="plans of rivals replace each other",
         file=LEDGER,
-        old="self.folder.put_if_absent(name, content) or self.folder.get(name) == content",
-        new="self.folder.put(name, content) is None",
+        old="self.folder.put_if_absent(name, content):",
+        new="self.folder.put(name, content):",
         tests=(f"{PLANS}::test_one_of_several_competing_runs_plans_an_epoch",),
     ),
     Mutation(
@@ -220,15 +220,15 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="a plan whose entry was not answered counts as lost",
         file=LEDGER,
-        old="            entered = stored == content",
-        new="            entered = False",
+        old="        return stored == content",
+        new="        return fault is None and stored == content",
         tests=(f"{PLANS}::test_a_plan_that_was_written_without_an_answer_of_the_store_counts",),
     ),
     Mutation(
         name="a plan that a store's client wrote twice counts as another run's",
         file=LEDGER,
-        old=" or self.folder.get(name) == content",
-        new="",
+        old="        return stored == content",
+        new="        return fault is not None and stored == content",
         tests=(f"{PLANS}::test_a_plan_that_was_written_without_an_answer_of_the_store_counts",),
     ),
     Mutation(

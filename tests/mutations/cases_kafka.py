@@ -165,7 +165,7 @@ KAFKA: tuple[Mutation, ...] = (
         file=SOURCE,
         old="partitions[partition] = state.read_history(reach.end)",
         new="partitions[partition] = state.read_history(wanted.end)",
-        tests=("tests/core/test_simulation.py", "tests/e2e/kafka/test_kafka_compaction.py"),
+        tests=("tests/core/test_simulation.py",),
     ),
     Mutation(
         name="a compacted topic is read from Kafka beyond the seam with bronze",
@@ -175,7 +175,6 @@ KAFKA: tuple[Mutation, ...] = (
         tests=(
             "tests/core/strategies/test_source_reads.py::"
             "test_a_compacted_topic_with_bronze_new_is_read_from_kafka_up_to_where_bronze_begins",
-            "tests/e2e/kafka/test_kafka_compaction.py",
         ),
     ),
     Mutation(

@@ -34,7 +34,7 @@ SECRETS: tuple[Mutation, ...] = (
     Mutation(
         name="an object that is not put is told with the keys",
         file="backfill_assets/adapters/storage/object_store.py",
-        old="        with masking(self.storage_options):\n            return obstore.put(",
+        old="        with self._writing(path):\n            return obstore.put(",
         new="        with ThreadPoolExecutor(_REQUESTS):\n            return obstore.put(",
         tests=(f"{SHOWN}::test_a_token_that_has_expired_is_in_no_error",),
     ),

@@ -270,9 +270,43 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="what a store's client says of an object comes as it is",
         file="backfill_assets/adapters/storage/object_store.py",
-        old="        except (BaseError, OSError) as error:",
-        new="        except OSError as error:",
+        old="""        except (BaseError, OSError) as error:
+            raise cannot_be_read""",
+        new="""        except OSError as error:
+            raise cannot_be_read""",
         tests=(f"{ERRORS}::test_whatever_is_read_first_gives_the_error_of_this_package",),
+    ),
+    Mutation(
+        name="what a store says of an object that it refuses comes as it is",
+        file="backfill_assets/adapters/storage/object_store.py",
+        old="""        except (BaseError, OSError) as error:
+            raise cannot_be_written""",
+        new="""        except OSError as error:
+            raise cannot_be_written""",
+        tests=(f"{ERRORS}::test_whatever_is_written_first_gives_the_error_of_this_package",),
+    ),
+    Mutation(
+        name="a plan that the store refuses is an error of its client",
+        file="backfill_assets/adapters/state/ledger.py",
+        old="        if stored is None and fault is not None:",
+        new="        if fault is not None:\n            raise fault\n        if stored is None and fault is not None:",
+        tests=(f"{ERRORS}::test_whatever_is_written_first_gives_the_error_of_this_package",),
+    ),
+    Mutation(
+        name="a lease that cannot be renewed comes with a traceback",
+        file="backfill_assets/app/heartbeat.py",
+        old="        except EnvironmentSetupError as error:",
+        new="        except ZeroDivisionError as error:",
+        tests=(
+            "tests/adapters/storage/test_shown_secrets.py::test_a_lease_that_the_store_refuses_is_told_in_one_line",
+        ),
+    ),
+    Mutation(
+        name="a password in an address is shown",
+        file="backfill_assets/adapters/storage/store_errors.py",
+        old="]+(?=@)",
+        new="]+(?=@@)",
+        tests=("tests/adapters/storage/test_shown_secrets.py::test_what_is_secret_is_masked",),
     ),
     Mutation(
         name="an upstream's store is not asked before delta-rs reads it",

@@ -1,6 +1,5 @@
 """Undamaged views of all kinds over Delta tables, and one over Kafka, with what a test needs to damage a copy of them."""
 
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import Position
 from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition, ViewPosition
 from backfill_assets.declare.model import KafkaSource
-from tests.support.lake import FEED
+from tests.support.lake import FEED, Lake
 from tests.support.project import Project
 
 __all__ = [
@@ -30,7 +29,6 @@ __all__ = [
     "outcomes_of",
     "rows",
     "set_back",
-    "sql",
     "table_of",
 ]
 
@@ -55,12 +53,6 @@ def rows(start: int, end: int) -> list[dict[str, Any]]:
 def append(project: Project, name: str, start: int, end: int) -> None:
     made = pa.Table.from_pylist(rows(start, end))
     write_deltalake(str(project.root / "lake" / name), made, mode="append", configuration=FEED)
-
-
-def sql(project: Project, *statements: str) -> None:
-    place = f"delta.`{project.root / 'lake' / 'orders'}`"
-    for statement in statements:
-        project.workspace().runner.run(methodcaller("sql", statement.format(place)))
 
 
 def refresh_all(project: Project, limits: Limits) -> None:
@@ -114,10 +106,10 @@ def change_tables(project: Project) -> Project:
     assert isinstance(source, KafkaSource)
     append(project, "orders", 100, 110)
     append(project, "events", 100, 110)
-    sql(
-        project,
-        "UPDATE {} SET amount = amount + 50, name = 'new' WHERE id % 5 = 0",
-        "DELETE FROM {} WHERE id % 7 = 0",
+    Lake(project.root).sql(
+        "orders",
+        "UPDATE {t} SET amount = amount + 50, name = 'new' WHERE id % 5 = 0",
+        "DELETE FROM {t} WHERE id % 7 = 0",
     )
     project.produce(source.topic, rows(100, 110))
     refresh_all(project, Limits())

@@ -12,6 +12,7 @@ from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.core.audit import KEPT_PLANS
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan
 from backfill_assets.core.progress.positions import IngestPosition
+from backfill_assets.errors import EnvironmentSetupError
 
 TARGET, LIFE = "views/large", "11111111"
 
@@ -147,7 +148,7 @@ def test_a_plan_that_was_written_without_an_answer_of_the_store_counts(tmp_path:
 
 def test_a_plan_that_was_not_written_is_an_error_and_one_that_a_rival_wrote_is_lost(tmp_path: Path) -> None:
     ledger = ObjectLedger(Unreliable(uri=str(tmp_path), writes=False, answer=None))
-    with pytest.raises(ConnectionError):
+    with pytest.raises(EnvironmentSetupError, match="found ConnectionError"):
         ledger.append(plan(1))
     assert ObjectLedger(ObjectFolder(uri=str(tmp_path))).append(plan(1, until=7))
     assert not ledger.append(plan(1))

@@ -1,0 +1,17 @@
+"""Whether sqlglot can be extended: its compiled modules, package sqlglotc, have classes of which Python makes no others."""
+
+import sqlglot.parser
+
+from backfill_assets.errors import EnvironmentSetupError
+
+__all__ = ["check_interpreted"]
+
+
+def check_interpreted(module: str = sqlglot.parser.__file__) -> None:
+    """Check that sqlglot's `module`, the file of its parser, is Python. Errors: `EnvironmentSetupError`."""
+    if not module.endswith(".py"):
+        raise EnvironmentSetupError(
+            f"sqlglot is installed with its compiled modules: expected its parser in Python, found {module}",
+            hint="uninstall sqlglotc (pip uninstall sqlglotc), which `sqlglot[c]` and `sqlglot[rs]` bring: queries are read "
+            "by an extension of the parser, which compiled modules do not allow",
+        )
