@@ -9,14 +9,19 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-short demo-cluster test test-fast test-full lint ui bench api lock clean
+.PHONY: help setup packages demo demo-short demo-cluster test test-fast test-full lint ui bench api lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
 
+HAS_PYTHON = test -n "$(PYTHON)" || { echo "No Python was found: install Python 3.11 or newer and put it on PATH." >&2; exit 1; }
 setup: ## make .venv with all packages and jars (once; runs by itself before the others)
-	@test -n "$(PYTHON)" || { echo "No Python was found: install Python 3.11 or newer and put it on PATH." >&2; exit 1; }
+	@$(HAS_PYTHON)
 	@$(PYTHON) scripts/setup.py
+
+packages: # the same without what only makes Spark start sooner
+	@$(HAS_PYTHON)
+	@$(PYTHON) scripts/setup.py --only-packages
 
 demo: setup ## see it work, with a real broker, Spark and Dagster
 	$(BIN)/python -m examples.demo
@@ -31,7 +36,7 @@ SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSe
 demo-short: setup
 	JDK_JAVA_OPTIONS="$(SHORT_LIVED)" $(BIN)/python -m examples.demo --short
 
-test: setup ## the gate: lint, types, a short demo, the tests that take minutes
+test: packages ## the gate: lint, types, a short demo, the tests that take minutes
 	@$(MAKE) --no-print-directory --jobs 2 lint demo-short
 	$(PYTEST) -m "not full" --durations 25
 
@@ -41,7 +46,7 @@ test-full: lint ## all proofs, for hours; PART=kills runs one part, and a run th
 test-fast: setup ## the tests that need neither broker nor Spark, without those that draw hundreds of queries or merges
 	$(PYTEST) -m "not e2e and not full and not drawn" --ignore tests/e2e
 
-lint: setup ## style and types
+lint: packages ## style and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

@@ -1,4 +1,5 @@
-"""Makes `.venv` with everything the project needs; `make setup` runs it, and it does nothing if all is there.
+"""Makes `.venv` with everything the project needs; `make setup` runs it, and it does nothing if all is there. With
+`--only-packages` it leaves out what only makes Spark start sooner.
 
 Standard library only, and readable by any Python 3, because its first task is to say that a Python is too old.
 """
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 __all__ = ["main"]
@@ -16,6 +18,8 @@ __all__ = ["main"]
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / "setup.done"
+ARCHIVED = VENV / "archive.done"
+ONLY_PACKAGES = "--only-packages"
 LOCK = ROOT / "requirements.lock"
 JAVA_LOCK = ROOT / "requirements-java.lock"
 UV_LOCK = ROOT / "requirements-uv.lock"
@@ -54,19 +58,24 @@ def main() -> int:
             f"Only {free:.1f} GiB of memory are available and Spark with a broker needs {MIN_MEMORY_GIB:.0f}: "
             "close other programs, or give this machine or container more memory."
         )
-    if STAMP.is_file() and STAMP.read_text() == fingerprint():
-        return 0
-    complaint = attempt()
-    if complaint:
-        return refuse(complaint)
-    STAMP.write_text(fingerprint())
+    steps = {STAMP: install} if ONLY_PACKAGES in sys.argv else {STAMP: install, ARCHIVED: archive}
+    for stamp, work in steps.items():
+        if not is_done(stamp):
+            complaint = attempt(work)
+            if complaint:
+                return refuse(complaint)
+            stamp.write_text(fingerprint())
     return 0
 
 
-def attempt() -> str:
-    """Install; returns what went wrong and what to do, or nothing."""
+def is_done(stamp: Path) -> bool:
+    return stamp.is_file() and stamp.read_text() == fingerprint()
+
+
+def attempt(work: "Callable[[], None]") -> str:
+    """Do a part of it; returns what went wrong and what to do, or nothing."""
     try:
-        install()
+        work()
     except subprocess.CalledProcessError as error:
         command = " ".join(error.cmd)
         return f"Setup did not finish: '{command}' failed, as the lines above say; run the command again."
@@ -155,6 +164,10 @@ def install() -> None:
         run(*pip, "--require-hashes", "-r", str(JAVA_LOCK))
     step("Fetching the jars of Spark and Kafka")
     run(python_of(VENV), "-c", FETCH_JARS)
+
+
+def archive() -> None:
+    """Make what saves time; all works without it."""
     step("Archiving Spark's classes, which saves seconds of each start")
     if subprocess.call([python_of(VENV), "-c", ARCHIVE_CLASSES], cwd=ROOT, env={**os.environ, "TZ": "UTC"}) != 0:
         step("Going on without the archive.")

@@ -290,7 +290,10 @@ STORES: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/state/ledger.py",
         old="        if stored is None and fault is not None:",
         new="        if fault is not None:\n            raise fault\n        if stored is None and fault is not None:",
-        tests=(f"{ERRORS}::test_whatever_is_written_first_gives_the_error_of_this_package",),
+        tests=(
+            "tests/adapters/state/test_ledger.py::"
+            "test_a_plan_that_was_not_written_is_an_error_and_one_that_a_rival_wrote_is_lost",
+        ),
     ),
     Mutation(
         name="a lease that cannot be renewed comes with a traceback",

@@ -102,6 +102,7 @@ def test_views_share_sources_and_read_each_of_them_as_often_as_they_name_it(proj
     proved(project, "orders", "clicks", "before", "during", "none")
 
 
+@pytest.mark.full
 def test_an_empty_topic_gives_live_tables_and_a_reset_source_stops_its_views(project: Project) -> None:
     topic = project.topic(partitions=2)
     orders = kafka_source("orders", topic=topic, schema="id LONG")

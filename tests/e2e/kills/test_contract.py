@@ -57,7 +57,7 @@ def world(strategy: Strategy, tmp_path: Path, broker: str) -> World:
     return world_of(strategy, tmp_path, broker)
 
 
-@strategies("source", "arrangement")
+@strategies("arrangement")
 def test_the_view_is_its_query_after_every_epoch_and_progress_never_goes_back(world: World) -> None:
     """Whatever happens to the upstream while a run is active: two changes after each epoch, in history and after it."""
     seen: list[CommitRecord] = []

@@ -195,6 +195,7 @@ def test_many_changes_are_followed_by_spark_alike(tmp_path: Path, monkeypatch: p
     assert_right(lake, "pairs", query, checks=())
 
 
+@pytest.mark.full
 def test_a_view_with_a_key_of_its_own_is_merged_by_it_and_refuses_two_rows_of_one(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     fill(lake, seed=3)
