@@ -75,7 +75,7 @@ def test_a_view_that_follows_changes_is_what_its_query_gives(record_property: Ca
     seen = Exercised(range(first, first + 1))
 
     @seed(first)
-    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
     @given(st.data())
     def follow_any(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries(), label="query"))
