@@ -33,11 +33,11 @@ demo-cluster: setup ## the same on a Spark cluster and an object store, of which
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 # A JVM that lives for a minute gains nothing from the compiler that optimizes, but pays for it.
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC
-demo-short: setup
+demo-short: packages
 	JDK_JAVA_OPTIONS="$(SHORT_LIVED)" $(BIN)/python -m examples.demo --short
 
 test: packages ## the gate: lint, types, a short demo, the tests that take minutes
-	@$(MAKE) --no-print-directory --jobs 2 lint demo-short
+	@$(MAKE) --no-print-directory --jobs 3 lint setup demo-short
 	$(PYTEST) -m "not full" --durations 25
 
 test-full: lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on

@@ -1,7 +1,7 @@
 """Runs pytest on a copy of the project, in a process that has loaded no module of the project yet.
 
-`mutation.fails` gives it, as globals, the copy's folder (`PROJECT`), pytest's `ARGUMENTS`, a file for its output (`SAID`) and
-the process that waits for it (`MAIN`), with which it ends.
+`mutation.fails` gives it, as globals, the copy's folder (`PROJECT`), pytest's `ARGUMENTS`, a file for its output (`SAID`),
+the process that waits for it (`MAIN`), with which it ends, and whether it uses the servers of others (`SERVERS`).
 """
 
 import contextlib
@@ -31,6 +31,8 @@ os.chdir(_given["PROJECT"])
 os.environ["PYTHONPATH"] = sys.path[0] = _given["PROJECT"]
 os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
 os.environ.pop("BACKFILL_TEST_FULL", None)
+if not _given["SERVERS"]:
+    os.environ.pop("BACKFILL_TEST_SERVERS", None)
 sys.dont_write_bytecode = True
 
 for _name in [*sys.modules]:

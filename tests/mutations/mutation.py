@@ -69,10 +69,11 @@ def copy_of_the_project(folder: Path) -> Path:
     return folder
 
 
-def fails(project: Path, tests: Sequence[str], *, full: bool) -> bool | None:
+def fails(project: Path, tests: Sequence[str], *, full: bool, servers: bool = True) -> bool | None:
     """Whether those of the tests that the gate has (or those that only the full proof has) find the fault.
 
-    They run with few examples and fast settings, as in the gate. A test that does not end has found it, too.
+    They run with few examples and fast settings, as in the gate, and with the servers of other runs, unless a fault may be
+    in how `servers` are started. A test that does not end has found it, too.
 
     Returns:
         None where there are no such tests.
@@ -80,18 +81,24 @@ def fails(project: Path, tests: Sequence[str], *, full: bool) -> bool | None:
     if full and not any(_has_full(project / each.partition("::")[0]) for each in tests):
         return None
     with tempfile.NamedTemporaryFile(mode="r") as said:
-        code = _exit_code(project, ["-m", "full" if full else "not full", *tests], said.name)
+        code = _exit_code(project, ["-m", "full" if full else "not full", *tests], said.name, servers=servers)
         if code not in {None, 0, 1, NO_TESTS}:
             print(f"pytest could not run {' '.join(tests)}: {said.read()[-4000:]}", file=sys.stderr)
             return False
     return None if code == NO_TESTS else code != 0
 
 
-def _exit_code(project: Path, arguments: Sequence[str], said: str) -> int | None:
+def _exit_code(project: Path, arguments: Sequence[str], said: str, *, servers: bool) -> int | None:
     """How pytest ends in a process that is forked from one which has loaded the libraries; None if it does not end."""
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(list(LIBRARIES))
-    given = {"PROJECT": str(project), "ARGUMENTS": list(arguments), "SAID": said, "MAIN": os.getpid()}
+    given = {
+        "PROJECT": str(project),
+        "ARGUMENTS": list(arguments),
+        "SAID": said,
+        "MAIN": os.getpid(),
+        "SERVERS": servers,
+    }
     # Nothing of this package may be loaded there but what is in the copy.
     process = processes.Process(target=runpy.run_path, args=(str(FORKED), given))
     process.start()

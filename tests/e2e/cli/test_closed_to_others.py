@@ -11,10 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from backfill_assets.adapters.local.servers import down, endpoints, spark_token, up
+from backfill_assets.adapters.local.servers import endpoints, spark_token
 from backfill_assets.adapters.runtime.private_files import private_folder, write_private
 from backfill_assets.errors import EnvironmentSetupError
 from tests.support.commands import Commands
+from tests.support.servers import FOLDER, servers
 from tests.support.strangers import refuses_strangers
 
 pytestmark = pytest.mark.e2e
@@ -29,12 +30,10 @@ print(SparkResource(root="{root}").runner(Warehouse(uri="/w")).run(lambda spark:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The root of a server that no other test has started."""
-    folder = tmp_path_factory.mktemp("closed")
-    up(folder, kafka=False)
-    yield folder
-    down(folder)
+def root() -> Path:
+    """The root of the run's servers."""
+    servers(spark=True)
+    return Path(os.environ[FOLDER])
 
 
 def address(root: Path) -> str:

@@ -46,6 +46,7 @@ def refused(project: Project, name: str, error: type[BackfillError]) -> Backfill
     return caught.value
 
 
+@pytest.mark.full
 def test_only_committed_records_count_and_a_marker_at_the_end_hangs_nothing(project: Project) -> None:
     topic = project.topic(partitions=1)
     commit(project, topic, *rows(1, 2, 3))

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.e2e
 EVENTS = [{"id": number} for number in range(12)]
 FEW_TASKS = "SET spark.sql.sources.parallelPartitionDiscovery.parallelism = 2"
 """VACUUM lists files with this number of tasks."""
-IN_GATE = {"append by Spark", "OPTIMIZE by Spark"}
+IN_GATE = {"OPTIMIZE by Spark"}
 IN_FULL = {
     "a rival commits another plan",
     "maintenance up to the bound",
@@ -139,7 +139,7 @@ def shared(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def as_parameter(case: Case) -> Any:
-    """delta-rs does to a table's log what Spark does, too; of Spark's own cases, the gate has two. Others are cases of the
+    """delta-rs does to a table's log what Spark does, too; of Spark's own cases, the gate has one. Others are cases of the
     protocol in memory, too."""
     is_full = case.what in IN_FULL or (case.what.endswith("by Spark") and case.what not in IN_GATE)
     full = [pytest.mark.full] if is_full else []

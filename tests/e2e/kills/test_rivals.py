@@ -101,7 +101,7 @@ def rival_drops_and_recreates(project: Project) -> None:
         ("planned", rival_resets),
         ("staged", rival_commits),
         pytest.param("staged", rival_resets, marks=pytest.mark.full),
-        ("staged", rival_drops),
+        pytest.param("staged", rival_drops, marks=pytest.mark.full),
         pytest.param("staged", rival_drops_and_recreates, marks=pytest.mark.full),
         pytest.param("verified", rival_commits, marks=pytest.mark.full),
         ("verified", rival_drops_and_recreates),

@@ -121,6 +121,7 @@ def test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_c
     )
 
 
+@pytest.mark.full
 def test_a_state_store_that_was_lost_or_restored_is_rebuilt_and_continues_exactly(orders: Project) -> None:
     state = orders.root / "warehouse" / "_state"
     orders.refresh("large", CHUNKED)

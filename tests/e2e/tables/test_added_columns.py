@@ -138,9 +138,8 @@ def test_views_over_it_go_on(lake: Lake, over: str) -> None:
     lake.passes("over", CHECKS)
 
 
-@pytest.mark.parametrize(
-    "step", [each if each == "staged" else pytest.param(each, marks=pytest.mark.full) for each in STEPS]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("step", STEPS)
 def test_a_run_that_dies_while_it_adds_columns_leaves_the_old_rows_or_the_new_ones(lake: Lake, step: str) -> None:
     declare(lake, JOINED, primary_key=("id", "name"))
     lake.project.refresh("view")

@@ -103,6 +103,7 @@ def test_each_part_adds_what_it_gives_and_changes_wait_until_history_is_read(tmp
     assert_right(lake, query, *CHECKS)
 
 
+@pytest.mark.full
 def test_a_run_that_dies_at_any_step_of_a_part_is_resumed_and_doubles_nothing(tmp_path: Path) -> None:
     lake, query = world(tmp_path), QUERIES["copies"]
     view_of(lake, query)

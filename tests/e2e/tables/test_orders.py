@@ -72,6 +72,7 @@ def test_spark_gives_one_result_however_the_rows_come(spark: "SparkSession", que
     assert results[0] == results[1] == results[2] != Counter()
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("spark")
 def test_a_view_of_the_latest_rows_follows_changes(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
