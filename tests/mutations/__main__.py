@@ -20,7 +20,7 @@ SAID = {True: "found", False: "NOT FOUND", None: "-"}
 WORKERS = 2
 SOUND = ("tests/core/epoch/test_limits.py", "tests/e2e/tables/test_places.py")
 """Tests that have to pass where there is no fault."""
-STARTS_SERVERS = "backfill_assets/adapters/local/"
+STARTS_SERVERS = ("backfill_assets/adapters/local/", "backfill_assets/adapters/runtime/spark_conf.py")
 NOTES = ROOT / ".backfill" / "mutations.json"
 
 

@@ -39,7 +39,6 @@ CORE: tuple[Mutation, ...] = (
         tests=(
             f"{LIVES}::test_restating_never_hides_an_external_write_nor_revives_a_dropped_table",
             NEXT_RUN,
-            f"{REAL_OUTCOMES}[append_by_Spark]",
         ),
     ),
     Mutation(
@@ -213,7 +212,7 @@ CORE: tuple[Mutation, ...] = (
         file=EPOCH,
         old="return Verdict.RETRY if found.external is None else Verdict.EXTERNAL",
         new="return Verdict.RETRY",
-        tests=(OUTCOMES, f"{REAL_OUTCOMES}[append_by_Spark]"),
+        tests=(OUTCOMES,),
     ),
     Mutation(
         name="an epoch of an old life is tried again on the new one",
