@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+import pyarrow as pa
+
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.version_rows import delta_rows_at
 from backfill_assets.adapters.delta.commits import commits_of
@@ -75,10 +77,12 @@ def _violations(spark: "SparkSession", rows: "DataFrame", version: Version, file
     seen = rows.groupBy(F.expr(f"substring({_ADDRESS}, {len(root) + 1})").alias("file")).agg(
         F.count(F.lit(1)).alias("rows"), *(each for at, column in enumerate(columns) for each in _extremes(at, column))
     )
-    texts = [(file.path, file.action["stats"], file.deleted) for file in files]
-    stated = spark.createDataFrame(texts, "file STRING, stats STRING, deleted BIGINT").withColumn(
-        "stats", F.from_json("stats", _form(columns))
-    )
+    texts = pa.table({
+        "file": pa.array([file.path for file in files], pa.string()),
+        "stats": pa.array([file.action["stats"] for file in files], pa.string()),
+        "deleted": pa.array([file.deleted for file in files], pa.int64()),
+    })
+    stated = spark.createDataFrame(texts).withColumn("stats", F.from_json("stats", _form(columns)))
     wrong = F.array_compact(F.array(_wrong_rows(), *(each for at, c in enumerate(columns) for each in _wrong(at, c))))
     found = stated.join(seen, "file", "left").select(F.explode(wrong).alias("violation"))
     return [row.violation for row in found.orderBy("violation").limit(MAX_VIOLATIONS).collect()]
