@@ -35,6 +35,7 @@
 - `parameters`: subqueries that give one value, and have to do with no row around them
 - `parsing`: splits a query's text into its row-wise parts
 - `partition`: whether a query can be computed for some values of a key alone
+- `pipe_names`: by which tables the columns of a pipeline can be named
 - `pipes`: pipelines of Spark SQL as subqueries
 - `place_reads`: which upstreams of a query Spark may read only in part
 - `query`: a view's query of whichever kind

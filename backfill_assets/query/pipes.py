@@ -1,6 +1,9 @@
 """Pipelines of Spark SQL (`FROM t |> WHERE … |> SELECT …`) as subqueries, so that a query is the same in whichever way it is
 written.
 
+Through operators Spark keeps which table a column is from (`t.a`); a subquery does not. Where such a name would mean another
+column, or one of a query around it, it is refused (`pipe_names`).
+
 A pipeline is a query, then operators, each over the result of what is before it. As few SELECTs as possible are made of
 them: an operator is a clause of the SELECT before it, where that has none yet which comes later. The texts of the operators
 are kept. Source: "SQL Pipe Syntax", the documentation of Apache Spark.
@@ -15,6 +18,7 @@ from sqlglot import Token, TokenType, exp
 
 from backfill_assets.errors import QueryError
 from backfill_assets.query.parsing import items_of, parse, tokenize, with_depth
+from backfill_assets.query.pipe_names import check_names, names_of
 from backfill_assets.query.refusals import place, refusal
 from backfill_assets.query.spelling import backquoted, sliced
 
@@ -27,6 +31,7 @@ _JOINS: Final = frozenset({
     *(TokenType.ANTI, TokenType.CROSS, TokenType.FULL, TokenType.INNER, TokenType.JOIN, TokenType.LEFT),
     *(TokenType.NATURAL, TokenType.RIGHT, TokenType.SEMI),
 })
+_BRACKETS: Final = frozenset({TokenType.L_PAREN, TokenType.R_PAREN})
 _NAME: Final = re.compile(r"[\w.`]+")
 _AFTER_ITEMS: Final = frozenset({TokenType.GROUP_BY, TokenType.WINDOW})
 """What may follow the expressions of an operator."""
@@ -37,7 +42,8 @@ _SOURCE, _WHERE, _SELECT, _ORDER, _OFFSET, _LIMIT = range(6)
 @dataclass(frozen=True)
 class _Query:
     """A query that is being written, up to its clause `last`. It reads `source`, whose columns may be named with `alias`; to
-    one that is `plain` a join can be added. A set operation is in `source` as it is, and `whole`."""
+    one that is `plain` a join can be added. A set operation is in `source` as it is, and `whole`. Columns can be named by
+    their tables' `names`, but no more by those that are `lost`; and by the alias in what reads it if they are `as_read`."""
 
     source: str
     last: int = _SOURCE
@@ -50,6 +56,9 @@ class _Query:
     alias: str = ""
     is_plain: bool = True
     is_whole: bool = False
+    as_read: bool = True
+    names: frozenset[str] = frozenset()
+    lost: frozenset[str] = frozenset()
 
     @property
     def text(self) -> str:
@@ -66,10 +75,21 @@ class _Query:
 
     def read_by(self, alias: str) -> "_Query":
         """The query that reads what it gives, under a name."""
-        name = alias or (backquoted(self.alias) if self.alias else "")
+        kept = self.alias if self.as_read and not alias else ""
+        name = alias or (backquoted(kept) if kept else "")
         is_table = self.last == _SOURCE and _NAME.fullmatch(self.source)
         read = self.source if is_table else f"({self.text})"
-        return _Query(f"{read} AS {name}" if name else read, alias=alias.strip("`") or self.alias)
+        names = frozenset({_unquoted(name).lower()} if name else ())
+        return _Query(
+            f"{read} AS {name}" if name else read,
+            alias=_unquoted(alias) or kept,
+            names=names,
+            lost=(self.lost | self.names) - names,
+        )
+
+
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def without_pipe(query: str, tokens: Sequence[Token]) -> str | None:
@@ -123,6 +143,10 @@ def _as_select(query: str, tokens: Sequence[Token]) -> str:
         # A set operation without a pipe before it is over all that comes before, too.
         for each in _cut(operator, SET_OPERATIONS):
             written = _applied(query, written, each)
+            if each[0].token_type not in SET_OPERATIONS:
+                check_names(query, each, written.lost)
+    for each in end:
+        check_names(query, each, written.lost)
     return " ".join([written.text, *(sliced(query, each) for each in end)])
 
 
@@ -140,20 +164,22 @@ def _begun(query: str, head: list[Token]) -> _Query:
     text = sliced(query, head)
     is_one = len(_cut(head, SET_OPERATIONS | {TokenType.SELECT})) == 1
     if head[0].token_type == TokenType.VALUES and is_one:
-        return _Query(text)
+        return _Query(text, names=names_of(text))
+    hidden = _Query(f"({text})", lost=names_of(f"({text}) AS t"))
     if head[0].token_type not in {TokenType.FROM, TokenType.TABLE} or not is_one or len(head) == 1:
-        return _Query(f"({text})")
+        return hidden
     source = sliced(query, head[1:])
     try:
         root = parse(f"SELECT * FROM {source}", tokenize(f"SELECT * FROM {source}"))
     except QueryError:
-        return _Query(f"({text})")  # what is wrong in it is told of the whole text
+        return hidden  # what is wrong in it is told of the whole text
     clauses = {name for name, value in root.args.items() if value} - {"expressions", "from_", "kind"}
     if not clauses <= {"joins", "laterals"}:
-        return _Query(f"({text})")
+        return hidden
     read = root.args["from_"].this
     is_plain = not clauses and not any(read.args.get(name) for name in ("joins", "laterals", "pivots"))
-    return _Query(source, alias=read.alias_or_name if is_plain else "", is_plain=is_plain)
+    alias = read.alias_or_name if is_plain else ""
+    return _Query(source, alias=alias, is_plain=is_plain, names=names_of(source))
 
 
 def _applied(query: str, written: _Query, operator: list[Token]) -> _Query:
@@ -162,9 +188,15 @@ def _applied(query: str, written: _Query, operator: list[Token]) -> _Query:
     if first.token_type in SET_OPERATIONS:
         return _united(query, written, operator)
     if first.token_type in _JOINS:
-        found = written.before(_SOURCE)
-        return replace(found, source=f"{found.source} {sliced(query, operator)}", alias="")
+        found, joined = written.before(_SOURCE), sliced(query, operator)
+        names = found.names | names_of(f"`|>` {joined}")
+        return replace(found, source=f"{found.source} {joined}", alias="", names=names)
     if first.token_type in _ORDERS:
+        if len(_cut(operator, _BOUNDS)) > 1:
+            hint = "write |> before LIMIT and OFFSET"
+            raise refusal(
+                "SYNTAX", f"the query has a limit without |> in an ORDER BY{place(first)} after |>", hint=hint
+            )
         # What orders the result cannot name columns that it does not have.
         found = (
             written if written.items == "*" and written.last < _ORDER and not written.is_whole else written.read_by("")
@@ -202,7 +234,8 @@ def _united(query: str, written: _Query, operator: list[Token]) -> _Query:
     right = sliced(query, operator)
     if is_bare:
         right = f"{sliced(query, operator[:at])} SELECT * {sliced(query, operator[at:])}"
-    return _Query(f"({written.text}) {right}", last=_SELECT, is_whole=True)
+    lost = written.lost | written.names
+    return _Query(f"({written.text}) {right}", last=_SELECT, is_whole=True, lost=lost)
 
 
 def _bounded(query: str, written: _Query, operator: list[Token]) -> _Query:
@@ -225,7 +258,7 @@ def _where(query: str, written: _Query, operator: list[Token]) -> _Query:
 def _select(query: str, written: _Query, operator: list[Token]) -> _Query:
     items, *more = _cut(operator[1:], _AFTER_ITEMS)
     group = sliced(query, more[0]) if more else ""
-    return replace(written.before(_SELECT), items=sliced(query, items), group=group, last=_SELECT)
+    return replace(written.before(_SELECT), items=sliced(query, items), group=group, last=_SELECT, as_read=False)
 
 
 def _extend(query: str, written: _Query, operator: list[Token]) -> _Query:
@@ -248,7 +281,7 @@ def _aggregate(query: str, written: _Query, operator: list[Token]) -> _Query:
     groups = [_divided(query, each) for each in items_of(parts[1][1:])] if len(parts) > 1 else []
     items = ", ".join([*(f"{value} AS {name}" if name else value for value, name in groups), *values])
     group = f"GROUP BY {', '.join(value for value, _ in groups)}" if groups else ""
-    return replace(written.before(_SELECT), items=items, group=group, last=_SELECT, alias="")
+    return replace(written.before(_SELECT), items=items, group=group, last=_SELECT, as_read=False)
 
 
 def _divided(query: str, item: Sequence[Token]) -> tuple[str, str]:
@@ -256,7 +289,8 @@ def _divided(query: str, item: Sequence[Token]) -> tuple[str, str]:
     if not item:
         raise refusal("SYNTAX", "the query has a comma too many in GROUP BY after |>")
     value, name = _named(query, item)
-    if value.isdecimal():
+    core = [each.token_type for each in item if each.token_type not in _BRACKETS]
+    if core[0] == TokenType.NUMBER and len(core) - bool(name) - (TokenType.ALIAS in core) == 1:
         where = place(item[0])
         raise refusal("GROUP_POSITION", f"the query has GROUP BY {value}{where} after |>", hint="name the column")
     return value, name
@@ -277,7 +311,9 @@ def _named(query: str, item: Sequence[Token]) -> tuple[str, str]:
 def _pivoted(query: str, written: _Query, operator: list[Token]) -> _Query:
     """A pivot is of all that comes before it, and not of the last of several tables."""
     found = written.before(_SOURCE) if written.alias else written.read_by("")
-    return replace(found, source=f"{found.source} {sliced(query, operator)}", alias="", is_plain=False)
+    made = sliced(query, operator)
+    names = found.names | names_of(f"`|>` {made}")
+    return replace(found, source=f"{found.source} {made}", alias="", is_plain=False, names=names)
 
 
 _BY_WORD: Final[Mapping[str, Callable[[str, _Query, list[Token]], _Query]]] = {

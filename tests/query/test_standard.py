@@ -21,9 +21,9 @@ STANDARD = [
     ("SELECT f(TABLE t) FROM t WHERE x IN (TABLE u)", "SELECT f(TABLE t) FROM t WHERE x IN (SELECT * FROM u)"),
     ("SELECT a FROM t WHERE a !> 1 AND b !< 2 AND c !=3", "SELECT a FROM t WHERE a <= 1 AND b >= 2 AND c !=3"),
     ("FROM t |> WHERE a = 1 |> WHERE b OR c", "SELECT * FROM t WHERE (a = 1) AND (b OR c)"),
-    ("TABLE t |> SELECT a AS x |> WHERE x > 1", "SELECT * FROM (SELECT a AS x FROM t) AS `t` WHERE (x > 1)"),
+    ("TABLE t |> SELECT a AS x |> WHERE x > 1", "SELECT * FROM (SELECT a AS x FROM t) WHERE (x > 1)"),
     ("FROM t |> EXTEND a + 1 AS b, b + 1 AS c", "SELECT *, a + 1 AS b, b + 1 AS c FROM t"),
-    ("FROM t |> SELECT * EXCEPT (a) |> DROP b", "SELECT * EXCEPT (b) FROM (SELECT * EXCEPT (a) FROM t) AS `t`"),
+    ("FROM t |> SELECT * EXCEPT (a) |> DROP b", "SELECT * EXCEPT (b) FROM (SELECT * EXCEPT (a) FROM t)"),
     ("FROM t |> AS x |> JOIN u AS y ON x.a = y.a |> SELECT y.b", "SELECT y.b FROM t AS x JOIN u AS y ON x.a = y.a"),
     ("FROM t AS x |> AS y |> SELECT y.a", "SELECT y.a FROM (SELECT * FROM t AS x) AS y"),
     ("FROM a, b |> JOIN c USING (k)", "SELECT * FROM (SELECT * FROM a, b) JOIN c USING (k)"),
@@ -39,7 +39,7 @@ STANDARD = [
     ),
     ("FROM t |> ORDER BY a |> LIMIT 3", "SELECT * FROM t ORDER BY a LIMIT 3"),
     ("FROM t |> SELECT a, b ORDER BY c LIMIT 3", "SELECT a, b FROM t ORDER BY c LIMIT 3"),
-    ("FROM t |> SELECT a |> ORDER BY a |> LIMIT 3", "SELECT * FROM (SELECT a FROM t) AS `t` ORDER BY a LIMIT 3"),
+    ("FROM t |> SELECT a |> ORDER BY a |> LIMIT 3", "SELECT * FROM (SELECT a FROM t) ORDER BY a LIMIT 3"),
     ("FROM t |> ORDER BY a |> OFFSET 2 |> LIMIT 3", "SELECT * FROM t ORDER BY a LIMIT 3 OFFSET 2"),
     (
         "FROM t |> ORDER BY a |> LIMIT 9 |> ORDER BY b |> LIMIT 3",
@@ -100,6 +100,56 @@ REFUSED = [
     ("NOT_DETERMINISTIC", "FROM t |> EXTEND rand() AS r", "rand()"),
     ("UNNAMED_COLUMN", "FROM t |> AGGREGATE count(*) GROUP BY id", "has no name"),
 ]
+
+
+LOST = [
+    "FROM w |> JOIN v AS s ON w.a = s.a |> EXTEND 1 AS one |> SELECT s.a, one",
+    "FROM w |> JOIN v AS s ON w.a = s.a |> WHERE w.b > 1 |> ORDER BY w.b |> LIMIT 3 |> SELECT s.a",
+    "FROM v AS s |> JOIN w USING (a) |> DROP d |> SELECT `S`.a",
+    "FROM w AS s |> AGGREGATE count(*) AS n GROUP BY a, s |> WHERE s.a > 5",
+    "FROM t |> AGGREGATE max(struct(b AS a)) AS t GROUP BY a |> SELECT t.*",
+    "FROM w AS s |> UNION ALL TABLE w |> SELECT s.a",
+    "SELECT * FROM v WHERE EXISTS (FROM v |> JOIN t ON v.a = t.a |> EXTEND 1 AS one |> WHERE v.e = 100)",
+    "SELECT * FROM v WHERE EXISTS (FROM v |> JOIN t ON v.a = t.a |> LIMIT 5 |> WHERE v.e = 100)",
+    "SELECT * FROM v WHERE e IN (FROM v |> JOIN t ON v.a = t.a |> ORDER BY v.a |> LIMIT 1 |> SELECT v.e)",
+    "SELECT a FROM u WHERE EXISTS (FROM u |> UNION ALL SELECT 7, 'z' |> WHERE u.a = 7)",
+    "SELECT a FROM u WHERE EXISTS (VALUES (1) AS u(a) |> ORDER BY a |> LIMIT 1 |> WHERE u.a = 1)",
+    "SELECT a FROM u WHERE EXISTS (SELECT a FROM u |> WHERE u.a = 1)",
+    "SELECT a, (FROM v |> AGGREGATE max(e) AS m GROUP BY a |> WHERE v.a = 2 |> SELECT m) AS q FROM v",
+    "FROM t |> SELECT a + 0 AS a, struct(b AS a) AS t |> SELECT t.a",
+    "FROM t |> EXTEND struct(b AS k) AS t |> WHERE t.k > 2",
+    "FROM t |> SELECT a + 1 AS k, struct(b AS k) AS t |> ORDER BY t.k DESC, k",
+    "SELECT a, b FROM t WHERE EXISTS (FROM t |> SELECT a + 1 AS b |> WHERE b = t.b)",
+    "SELECT * FROM u AS t WHERE EXISTS (FROM v AS t |> SELECT e AS a |> WHERE t.a = 2)",
+    "FROM t |> EXTEND 1 AS one |> AS x |> WHERE t.a = 1",
+    "FROM t |> EXTEND 1 AS one |> WHERE a IN (SELECT u.a FROM u WHERE u.b = t.b)",
+    "FROM t |> EXTEND 1 AS one |> JOIN LATERAL (SELECT t.a + 1 AS q)",
+    "FROM lake.t |> EXTEND 1 AS one |> SELECT lake.t.a",
+    "FROM t |> UNPIVOT (v FOR k IN (a, b)) AS q |> EXTEND 1 AS one |> SELECT q.v",
+    "FROM t |> EXTEND 1 AS one |> WHERE one = 1 ORDER BY t.a",
+]
+"""Spark knows of which table these columns are; a subquery does not, and the name may be a struct's, or one around it."""
+
+
+@pytest.mark.parametrize("query", LOST)
+def test_a_column_is_not_named_by_a_table_that_what_comes_before_it_is_not_of(query: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        standard(query)
+    assert caught.value.reason == "UNSUPPORTED"
+    assert "of no such table" in caught.value.message
+    assert "|> AS" in caught.value.hint
+
+
+@pytest.mark.parametrize("value", ["(1)", "((1))", "a, (2)", "(2) AS g", "( /* x */ 3) g", "1"])
+def test_a_number_in_brackets_is_a_place_too(value: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        standard(f"FROM t |> AGGREGATE sum(b) AS s GROUP BY {value}")
+    assert caught.value.reason == "GROUP_POSITION"
+
+
+def test_an_order_and_a_limit_are_two_operators_where_others_follow() -> None:
+    with pytest.raises(QueryError, match=r"a limit without \|> in an ORDER BY in line 1, column 11"):
+        standard("FROM t |> ORDER BY a, b LIMIT 3 |> OFFSET 1")
 
 
 @pytest.mark.parametrize(("reason", "query", "said"), REFUSED)

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.e2e
 
 QUERIES = [
     "TABLE t |> WHERE t.a = 1",
-    "FROM t |> WHERE a = 1 |> SELECT a |> WHERE t.a > 0",
+    "FROM t |> WHERE a > 0 |> ORDER BY b, c |> LIMIT 3 |> WHERE t.a < 3 |> DROP c |> SELECT t.b",
+    "FROM t AS y |> EXTEND 1 AS one |> AS t |> WHERE t.a IN (SELECT y.a FROM u AS y) |> SELECT t.one",
+    "FROM t |> EXTEND 1 AS one |> UNION ALL SELECT t.*, 2 FROM t |> SELECT a, one",
     "FROM t |> AGGREGATE sum(b) s, count(*) AS n GROUP BY a + 1 AS y, c z",
     "FROM t |> AGGREGATE sum(b) AS a GROUP BY a AS g |> ORDER BY a |> LIMIT 2",
     "FROM t |> AGGREGATE GROUP BY a",

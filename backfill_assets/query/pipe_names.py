@@ -1,0 +1,69 @@
+"""By which tables the columns of a pipeline can be named (`t.a`), and a check that they are by no others."""
+
+from collections.abc import Sequence
+
+from sqlglot import Token, TokenType, exp
+
+from backfill_assets.errors import QueryError
+from backfill_assets.query.parsing import parse, tokenize
+from backfill_assets.query.refusals import place, refusal
+from backfill_assets.query.spelling import sliced
+
+__all__ = ["check_names", "names_of"]
+
+
+def names_of(source: str) -> frozenset[str]:
+    """All words in lower case by which a column of what FROM reads may be named; too many rather than too few.
+
+    Example:
+        >>> sorted(names_of("lake.orders AS o JOIN (SELECT * FROM u) AS `V`"))
+        ['lake', 'o', 'orders', 'u', 'v']
+    """
+    return _names_in(f"SELECT * FROM {source}")
+
+
+def check_names(query: str, operator: Sequence[Token], lost: frozenset[str]) -> None:
+    """Check that an operator names no column by a table whose name its columns do not have any more. A subquery that reads a
+    table of this name means its own. Errors: `QueryError`."""
+    opened: list[int] = []
+    for at, token in enumerate(operator[:-1]):
+        if token.token_type == TokenType.L_PAREN:
+            opened.append(at)
+        elif token.token_type == TokenType.R_PAREN and opened:
+            opened.pop()
+        is_first = not at or operator[at - 1].token_type != TokenType.DOT
+        name = token.text.lower()
+        if operator[at + 1].token_type != TokenType.DOT or not is_first or name not in lost:
+            continue
+        if not any(name in _read_inside(query, operator, start) for start in opened):
+            raise refusal(
+                "UNSUPPORTED",
+                f"the query names a column by {token.text!r}{place(token)}, and what |> gives is of no such table",
+                hint=f"name the column alone, without {token.text}; or give all columns a name before: |> AS {token.text}",
+            )
+
+
+def _read_inside(query: str, operator: Sequence[Token], start: int) -> frozenset[str]:
+    """What the subquery in a pair of brackets reads; nothing if there is none in them."""
+    depth = 0
+    for at in range(start, len(operator)):
+        kind = operator[at].token_type
+        depth += (kind == TokenType.L_PAREN) - (kind == TokenType.R_PAREN)
+        if not depth:
+            inside = operator[start + 1 : at]
+            is_query = bool(inside) and inside[0].token_type in {TokenType.SELECT, TokenType.WITH}
+            return _names_in(sliced(query, inside), unread=frozenset()) if is_query else frozenset()
+    return frozenset()
+
+
+def _names_in(text: str, *, unread: frozenset[str] | None = None) -> frozenset[str]:
+    try:
+        tokens = tokenize(text)
+    except QueryError:
+        return frozenset()  # the whole text cannot be read either
+    try:
+        root = parse(text, tokens)
+    except QueryError:
+        return frozenset(token.text.lower() for token in tokens) if unread is None else unread
+    tables = {part.name.lower() for table in root.find_all(exp.Table) for part in table.parts}
+    return frozenset(tables | {alias.name.lower() for alias in root.find_all(exp.TableAlias)})
