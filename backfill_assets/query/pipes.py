@@ -32,6 +32,7 @@ _JOINS: Final = frozenset({
     *(TokenType.NATURAL, TokenType.RIGHT, TokenType.SEMI),
 })
 _BRACKETS: Final = frozenset({TokenType.L_PAREN, TokenType.R_PAREN})
+_WORD_AND_NAME: Final = 2
 _NAME: Final = re.compile(r"[\w.`]+")
 _AFTER_ITEMS: Final = frozenset({TokenType.GROUP_BY, TokenType.WINDOW})
 """What may follow the expressions of an operator."""
@@ -251,8 +252,10 @@ def _bounded(query: str, written: _Query, operator: list[Token]) -> _Query:
 
 
 def _where(query: str, written: _Query, operator: list[Token]) -> _Query:
-    found = written.before(_WHERE)
-    return replace(found, conditions=(*found.conditions, f"({sliced(query, operator[1:])})"), last=_WHERE)
+    found, condition = written.before(_WHERE), f"({sliced(query, operator[1:])})"
+    if sum(each.token_type not in _BRACKETS for each in operator) == _WORD_AND_NAME:
+        condition = f"({condition})"  # Spark reads FROM t WHERE (a) as a table with the alias WHERE, of one column
+    return replace(found, conditions=(*found.conditions, condition), last=_WHERE)
 
 
 def _select(query: str, written: _Query, operator: list[Token]) -> _Query:

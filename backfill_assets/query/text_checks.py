@@ -50,6 +50,7 @@ def check_text(query: str) -> None:
             )
     for select in root.find_all(exp.Select):
         _check_form(select)
+        _check_brackets(select)
         _check_numbers(select)
     for node in root.find_all(*CLOCK_NODES):
         if reads_clock(node, lambda _: True):
@@ -73,6 +74,22 @@ def _check_form(select: exp.Select) -> None:
         raise refusal("SYNTAX", "a part of the query has JOIN without FROM")
     if any(isinstance(each, exp.Alias) and isinstance(each.this, exp.Star) for each in select.expressions):
         raise refusal("SYNTAX", "a part of the query gives a name to *")
+
+
+def _check_brackets(select: exp.Select) -> None:
+    """Refuse `FROM t WHERE (a)`, where Spark reads WHERE as an alias of the table, and `a` as a name of its only column."""
+    last = next(reversed(select.args.get("joins") or [select.args.get("from_")]))
+    clause = select.args.get("where") or (None if select.args.get("group") else select.args.get("having"))
+    if last is None or clause is None or last.this.alias or last.args.get("on") or last.args.get("using"):
+        return
+    inner = clause.this.this if isinstance(clause.this, exp.Paren) else None
+    if isinstance(inner, exp.Column) and not inner.table and not select.args.get("laterals"):
+        raise refusal(
+            "SYNTAX",
+            f"the query has {clause.key.upper()} with a name alone in brackets{place(inner)}, which Spark reads as an alias "
+            "of the table before it, with a name for its column",
+            hint=f"leave the brackets out: {clause.key.upper()} {inner.sql('spark')}",
+        )
 
 
 def _check_names(root: exp.Query) -> None:

@@ -8,6 +8,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.query import analyze
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.standard import standard
+from backfill_assets.query.text_checks import check_text
 
 STANDARD = [
     ("SELECT a FROM t -- |> WHERE x", "SELECT a FROM t -- |> WHERE x"),
@@ -66,6 +67,8 @@ STANDARD = [
         "FROM t |> JOIN u USING (a) |> PIVOT (sum(x) FOR c IN ('a'))",
         "SELECT * FROM (SELECT * FROM t JOIN u USING (a)) PIVOT (sum(x) FOR c IN ('a'))",
     ),
+    ("FROM t |> WHERE a", "SELECT * FROM t WHERE ((a))"),
+    ("FROM t |> WHERE (a) |> WHERE b", "SELECT * FROM t WHERE (((a))) AND ((b))"),
     ("FROM t LATERAL VIEW explode(x) v AS e |> SELECT e", "SELECT e FROM t LATERAL VIEW explode(x) v AS e"),
     (
         "WITH w (k) AS (FROM t |> SELECT a), z AS (TABLE w) FROM z |> WHERE k IN (FROM u |> AGGREGATE max(b) AS m)",
@@ -78,6 +81,26 @@ STANDARD = [
 def test_words_of_spark_are_put_in_standard_words(query: str, expected: str) -> None:
     assert standard(query) == expected
     assert standard(expected) == expected
+
+
+NAMES_IN_BRACKETS = [
+    ("FROM t WHERE (flag)", True), ("FROM (SELECT flag FROM t) WHERE (flag)", True),
+    ("FROM t CROSS JOIN u WHERE (flag)", True), ("FROM t, u WHERE ( flag )", True), ("FROM t HAVING (flag)", True), ("FROM t AS x WHERE (flag)", False),
+    ("FROM t WHERE ((flag))", False), ("FROM t WHERE (t.flag)", False), ("FROM t WHERE (flag) AND id > 1", False),
+    ("FROM t WHERE flag", False), ("FROM t JOIN u USING (id) WHERE (flag)", False), ("FROM t WHERE (NOT flag)", False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "is_refused"), NAMES_IN_BRACKETS)
+def test_a_name_alone_in_brackets_is_refused_where_spark_reads_an_alias(text: str, is_refused: bool) -> None:
+    query = f"SELECT 1 AS one {text}"
+    if not is_refused:
+        return check_text(query)
+    with pytest.raises(QueryError, match="which Spark reads as an alias of the table") as caught:
+        check_text(query)
+    assert caught.value.reason == "SYNTAX"
+    assert "leave the brackets out: " in caught.value.hint
+    return None
 
 
 REFUSED = [
