@@ -7,21 +7,22 @@ __all__ = ["PIPES"]
 PIPED = "backfill_assets/query/pipes.py"
 STANDARD = "backfill_assets/query/standard.py"
 TEXTS = "tests/query/test_standard.py::test_words_of_spark_are_put_in_standard_words"
+LOST = "tests/query/test_standard.py::test_a_column_is_not_named_by_a_table_that_what_comes_before_it_is_not_of"
 REFUSED = "tests/query/test_standard.py::test_pipes_without_a_meaning_are_refused"
 
 PIPES: tuple[Mutation, ...] = (
     Mutation(
         name="a condition takes the place of the one before it in a pipeline",
         file=PIPED,
-        old="""conditions=(*found.conditions, f""",
-        new="""conditions=(f""",
+        old="conditions=(*found.conditions, condition)",
+        new="conditions=(condition,)",
         tests=(TEXTS,),
     ),
     Mutation(
         name="a condition with OR is not kept together in a pipeline",
         file=PIPED,
-        old="""(*found.conditions, f"({sliced(query, operator[1:])})")""",
-        new="""(*found.conditions, sliced(query, operator[1:]))""",
+        old="""f"({sliced(query, operator[1:])})\"""",
+        new="sliced(query, operator[1:])",
         tests=(TEXTS,),
     ),
     Mutation(
@@ -76,7 +77,7 @@ PIPES: tuple[Mutation, ...] = (
     Mutation(
         name="a number in GROUP BY of a pipeline names what comes out",
         file=PIPED,
-        old="if value.isdecimal():",
+        old="if core[0] == TokenType.NUMBER and len(core) - bool(name) - (TokenType.ALIAS in core) == 1:",
         new="if False:",
         tests=(REFUSED,),
     ),
@@ -114,6 +115,83 @@ PIPES: tuple[Mutation, ...] = (
         old="return before[-1] in _BEFORE_QUERIES and not (before[-1] == TokenType.L_PAREN and before[0] in _NAMES)",
         new="return before[-1] in _BEFORE_QUERIES",
         tests=(TEXTS,),
+    ),
+    Mutation(
+        name="a number in brackets in GROUP BY of a pipeline names what comes out",
+        file=PIPED,
+        old="for each in item if each.token_type not in _BRACKETS]",
+        new="for each in item]",
+        tests=("tests/query/test_standard.py::test_a_number_in_brackets_is_a_place_too",),
+    ),
+    Mutation(
+        name="a name alone in a condition of a pipeline is an alias to Spark",
+        file=PIPED,
+        old="""        condition = f"({condition})"  #""",
+        new="""        pass  #""",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="a name alone in brackets after WHERE is read as a condition",
+        file="backfill_assets/query/text_checks.py",
+        old="        _check_brackets(select)\n",
+        new="",
+        tests=("tests/query/test_standard.py::test_a_name_alone_in_brackets_is_refused_where_spark_reads_an_alias",),
+    ),
+    Mutation(
+        name="columns of a pipeline are named by tables whatever is between",
+        file=PIPED,
+        old="                check_names(query, each, written.lost)\n    for",
+        new="                pass\n    for",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="the end of a pipeline names columns by tables whatever is before",
+        file=PIPED,
+        old="    for each in end:\n        check_names(query, each, written.lost)\n",
+        new="",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="what is computed keeps the name of the table in a pipeline",
+        file=PIPED,
+        old="self.alias if self.as_read and not alias else",
+        new="self.alias if not alias else",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="columns of a set operation keep their table in a pipeline",
+        file=PIPED,
+        old="    lost = written.lost | written.names\n",
+        new="    lost = written.lost\n",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="columns of the query before a pipeline keep their table",
+        file=PIPED,
+        old="""lost=names_of(f"({text}) AS t"))""",
+        new="""lost=frozenset())""",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="a joined table is not one by which columns of a pipeline are named",
+        file=PIPED,
+        old='        names = found.names | names_of(f"`|>` {joined}")\n',
+        new="        names = found.names\n",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="a subquery with another table hides that of a pipeline",
+        file="backfill_assets/query/pipe_names.py",
+        old="if not any(name in _read_inside(query, operator, start) for start in opened):",
+        new="if not opened:",
+        tests=(LOST,),
+    ),
+    Mutation(
+        name="a limit within an order of a pipeline is one with what follows",
+        file=PIPED,
+        old="        if len(_cut(operator, _BOUNDS)) > 1:",
+        new="        if False:",
+        tests=("tests/query/test_standard.py::test_an_order_and_a_limit_are_two_operators_where_others_follow",),
     ),
     Mutation(
         name="not more than is less than",

@@ -85,9 +85,10 @@ def test_words_of_spark_are_put_in_standard_words(query: str, expected: str) -> 
 
 NAMES_IN_BRACKETS = [
     ("FROM t WHERE (flag)", True), ("FROM (SELECT flag FROM t) WHERE (flag)", True),
-    ("FROM t CROSS JOIN u WHERE (flag)", True), ("FROM t, u WHERE ( flag )", True), ("FROM t HAVING (flag)", True), ("FROM t AS x WHERE (flag)", False),
-    ("FROM t WHERE ((flag))", False), ("FROM t WHERE (t.flag)", False), ("FROM t WHERE (flag) AND id > 1", False),
-    ("FROM t WHERE flag", False), ("FROM t JOIN u USING (id) WHERE (flag)", False), ("FROM t WHERE (NOT flag)", False),
+    ("FROM t CROSS JOIN u WHERE (flag)", True), ("FROM t, u WHERE ( flag )", True), ("FROM t HAVING (flag)", True),
+    ("FROM t AS x WHERE (flag)", False), ("FROM t WHERE ((flag))", False), ("FROM t WHERE (t.flag)", False),
+    ("FROM t WHERE (flag) AND id > 1", False), ("FROM t WHERE flag", False), ("FROM t WHERE (NOT flag)", False),
+    ("FROM t JOIN u USING (id) WHERE (flag)", False),
 ]  # fmt: skip
 
 
