@@ -40,7 +40,7 @@ test: packages ## the gate: lint, types, a short demo, the tests that take minut
 	@$(MAKE) --no-print-directory --jobs 3 lint setup demo-short
 	$(PYTEST) -m "not full" --durations 25
 
-test-full: lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on
+test-full: setup lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on
 	$(BIN)/python scripts/test_full.py $(PART)
 
 test-fast: setup ## the tests that need neither broker nor Spark, without those that draw hundreds of queries or merges

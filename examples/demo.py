@@ -81,7 +81,7 @@ def demo(root: Path, *, flights: int, cluster: bool) -> None:
         console.print(f"Spark master {servers.spark_master}, S3 {servers.s3_endpoint}")
     try:
         with memory_watch(root) as memory:
-            # The runs before have checked all tables; a short demo proves that of the run that was killed again.
+            # The runs have already checked all tables; a short demo proves again only the view whose run was killed.
             proved = VIEWS[:1] if flights == SHORT_FLIGHTS else ("flights", *VIEWS, *GROUPED)
             run = Demo(root=root, servers=str(servers.bootstrap_servers), flights=flights, proved=proved)
             run.prepare()

@@ -7,11 +7,15 @@ from backfill_assets.errors import EnvironmentSetupError
 __all__ = ["check_interpreted"]
 
 
-def check_interpreted(module: str = sqlglot.parser.__file__) -> None:
-    """Check that sqlglot's `module`, the file of its parser, is Python. Errors: `EnvironmentSetupError`."""
-    if not module.endswith(".py"):
+PARSER = sqlglot.parser.__file__
+"""The file of sqlglot's parser."""
+
+
+def check_interpreted() -> None:
+    """Check that sqlglot's parser is Python. Errors: `EnvironmentSetupError`."""
+    if not PARSER.endswith(".py"):
         raise EnvironmentSetupError(
-            f"sqlglot is installed with its compiled modules: expected its parser in Python, found {module}",
+            f"sqlglot is installed with its compiled modules: expected its parser in Python, found {PARSER}",
             hint="uninstall sqlglotc (pip uninstall sqlglotc), which `sqlglot[c]` and `sqlglot[rs]` bring: queries are read "
             "by an extension of the parser, which compiled modules do not allow",
         )

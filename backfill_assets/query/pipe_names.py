@@ -19,7 +19,9 @@ def names_of(source: str) -> frozenset[str]:
         >>> sorted(names_of("lake.orders AS o JOIN (SELECT * FROM u) AS `V`"))
         ['lake', 'o', 'orders', 'u', 'v']
     """
-    return _names_in(f"SELECT * FROM {source}")
+    text = f"SELECT * FROM {source}"
+    found = _names_in(text)
+    return frozenset(each.text.lower() for each in tokenize(text)) if found is None else found
 
 
 def check_names(query: str, operator: Sequence[Token], lost: frozenset[str]) -> None:
@@ -52,18 +54,15 @@ def _read_inside(query: str, operator: Sequence[Token], start: int) -> frozenset
         if not depth:
             inside = operator[start + 1 : at]
             is_query = bool(inside) and inside[0].token_type in {TokenType.SELECT, TokenType.WITH}
-            return _names_in(sliced(query, inside), unread=frozenset()) if is_query else frozenset()
+            return (_names_in(sliced(query, inside)) if is_query else None) or frozenset()
     return frozenset()
 
 
-def _names_in(text: str, *, unread: frozenset[str] | None = None) -> frozenset[str]:
+def _names_in(text: str) -> frozenset[str] | None:
+    """The names of all tables in a query; None if it cannot be read alone."""
     try:
-        tokens = tokenize(text)
+        root = parse(text, tokenize(text))
     except QueryError:
-        return frozenset()  # the whole text cannot be read either
-    try:
-        root = parse(text, tokens)
-    except QueryError:
-        return frozenset(token.text.lower() for token in tokens) if unread is None else unread
+        return None
     tables = {part.name.lower() for table in root.find_all(exp.Table) for part in table.parts}
     return frozenset(tables | {alias.name.lower() for alias in root.find_all(exp.TableAlias)})

@@ -78,7 +78,7 @@ def _check_form(select: exp.Select) -> None:
 
 def _check_brackets(select: exp.Select) -> None:
     """Refuse `FROM t WHERE (a)`, where Spark reads WHERE as an alias of the table, and `a` as a name of its only column."""
-    last = next(reversed(select.args.get("joins") or [select.args.get("from_")]))
+    last = (select.args.get("joins") or [select.args.get("from_")])[-1]
     clause = select.args.get("where") or (None if select.args.get("group") else select.args.get("having"))
     if last is None or clause is None or last.this.alias or last.args.get("on") or last.args.get("using"):
         return

@@ -296,22 +296,6 @@ STORES: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="a lease that cannot be renewed comes with a traceback",
-        file="backfill_assets/app/heartbeat.py",
-        old="        except EnvironmentSetupError as error:",
-        new="        except ZeroDivisionError as error:",
-        tests=(
-            "tests/adapters/storage/test_shown_secrets.py::test_a_lease_that_the_store_refuses_is_told_in_one_line",
-        ),
-    ),
-    Mutation(
-        name="a password in an address is shown",
-        file="backfill_assets/adapters/storage/store_errors.py",
-        old="]+(?=@)",
-        new="]+(?=@@)",
-        tests=("tests/adapters/storage/test_shown_secrets.py::test_what_is_secret_is_masked",),
-    ),
-    Mutation(
         name="an upstream's store is not asked before delta-rs reads it",
         file=LOCATED,
         old='        self.asked.check(f"table {self.name!r}", self.objects())\n',

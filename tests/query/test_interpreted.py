@@ -3,16 +3,14 @@
 import pytest
 
 from backfill_assets.errors import EnvironmentSetupError
-from backfill_assets.query.interpreted import check_interpreted
+from backfill_assets.query import interpreted
 from backfill_assets.query.parsing import tokenize
 
 
 def test_compiled_modules_are_refused_and_those_of_python_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    check_interpreted()
+    assert tokenize("SELECT a FROM t")
     place = "/packages/sqlglot/parser.cpython-311-x86_64-linux-gnu.so"
+    monkeypatch.setattr(interpreted, "PARSER", place)
     with pytest.raises(EnvironmentSetupError, match=r"found /packages/sqlglot/parser\.cpython") as found:
-        check_interpreted(place)
-    assert "pip uninstall sqlglotc" in found.value.hint
-    monkeypatch.setattr(check_interpreted, "__defaults__", (place,))
-    with pytest.raises(EnvironmentSetupError):
         tokenize("SELECT a FROM t")
+    assert "pip uninstall sqlglotc" in found.value.hint

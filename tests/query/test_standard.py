@@ -83,25 +83,27 @@ def test_words_of_spark_are_put_in_standard_words(query: str, expected: str) -> 
     assert standard(expected) == expected
 
 
-NAMES_IN_BRACKETS = [
-    ("FROM t WHERE (flag)", True), ("FROM (SELECT flag FROM t) WHERE (flag)", True),
-    ("FROM t CROSS JOIN u WHERE (flag)", True), ("FROM t, u WHERE ( flag )", True), ("FROM t HAVING (flag)", True),
-    ("FROM t AS x WHERE (flag)", False), ("FROM t WHERE ((flag))", False), ("FROM t WHERE (t.flag)", False),
-    ("FROM t WHERE (flag) AND id > 1", False), ("FROM t WHERE flag", False), ("FROM t WHERE (NOT flag)", False),
-    ("FROM t JOIN u USING (id) WHERE (flag)", False),
+ALIASES = [
+    "t WHERE (flag)", "(SELECT flag FROM t) WHERE (flag)", "t CROSS JOIN u WHERE (flag)", "t, u WHERE ( flag )",
+    "t HAVING (flag)",
+]  # fmt: skip
+CONDITIONS = [
+    "t AS x WHERE (flag)", "t WHERE ((flag))", "t WHERE (t.flag)", "t WHERE (flag) AND id > 1", "t WHERE flag",
+    "t WHERE (NOT flag)", "t JOIN u USING (id) WHERE (flag)",
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "is_refused"), NAMES_IN_BRACKETS)
-def test_a_name_alone_in_brackets_is_refused_where_spark_reads_an_alias(text: str, is_refused: bool) -> None:
-    query = f"SELECT 1 AS one {text}"
-    if not is_refused:
-        return check_text(query)
+@pytest.mark.parametrize("source", ALIASES)
+def test_a_name_alone_in_brackets_is_refused_where_spark_reads_an_alias(source: str) -> None:
     with pytest.raises(QueryError, match="which Spark reads as an alias of the table") as caught:
-        check_text(query)
+        check_text(f"SELECT 1 AS one FROM {source}")
     assert caught.value.reason == "SYNTAX"
     assert "leave the brackets out: " in caught.value.hint
-    return None
+
+
+@pytest.mark.parametrize("source", CONDITIONS)
+def test_conditions_in_other_brackets_are_conditions(source: str) -> None:
+    check_text(f"SELECT 1 AS one FROM {source}")
 
 
 REFUSED = [

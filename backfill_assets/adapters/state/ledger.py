@@ -65,13 +65,13 @@ class ObjectLedger:
         key = (plan.target, plan.incarnation, plan.epoch)
         revision = self._seen.get(key, -1) + 1
         name = _name(*key, revision)
-        entered = self._is_entered(name, _content(plan.hash, plan.model_dump(mode="json")))
+        entered = self._enter(name, _content(plan.hash, plan.model_dump(mode="json")))
         if entered:
             self._seen[key] = revision
         return entered
 
-    def _is_entered(self, name: str, content: bytes) -> bool:
-        """Put an object if it is absent; whether it is there with this content. What the put says may be wrong."""
+    def _enter(self, name: str, content: bytes) -> bool:
+        """Put an object if it is absent; returns whether it is there with this content, whatever the put has said."""
         fault: Exception | None = None
         try:
             if self.folder.put_if_absent(name, content):
@@ -88,7 +88,7 @@ class ObjectLedger:
         if record.epoch == 0 or self.newest(record.target, record.incarnation, since=record.epoch) is not None:
             return
         name = _name(record.target, record.incarnation, record.epoch, 0)
-        self._is_entered(name, _content(record.plan_hash, None))
+        self._enter(name, _content(record.plan_hash, None))
 
     def incarnations(self, target: str) -> set[str]:
         """The incarnations of a table that have plans."""

@@ -21,6 +21,7 @@ _SECRETS = ("key_id", "key", "secret", "token", "connection_string")
 _PROVIDERS = ("aws_", "azure_", "google_", "gcp_", "spark_connect_")
 """How variables of the environment begin that clients of stores and of Spark read keys from."""
 _PROXIES = ("all_proxy", "http_proxy", "https_proxy")
+"""The variables, in either case, with which clients are told of a proxy."""
 _SHORTEST = 8
 """A value in the environment with fewer letters is no key of a provider, and may be part of any word."""
 _NONE: Mapping[str, str] = MappingProxyType({})
@@ -66,7 +67,7 @@ def cannot_be_read(what: str, uri: str, error: Exception, settings: Mapping[str,
 def cannot_be_written(uri: str, error: Exception, settings: Mapping[str, str]) -> EnvironmentSetupError:
     """The error about an object that its store, or disk, does not let this process write or delete; as `cannot_be_read`."""
     return EnvironmentSetupError(
-        f"{uri} cannot be written or deleted: expected that its store does it, found {said(error, settings)}",
+        f"{uri} cannot be written or deleted: expected its store to accept that, found {said(error, settings)}",
         hint="what was committed stays. Check the rights to write and delete there, the space that is left, and what stands "
         f"between this machine and the store{_proxies()}; then run it again",
     )
@@ -119,9 +120,9 @@ def masking(settings: Mapping[str, str]) -> Iterator[None]:
 
 
 def _proxies() -> str:
-    """Which variables send requests to a proxy, as the end of a hint; nothing if none is set."""
+    """Which variables of a proxy are set, as the end of a hint; nothing if none is."""
     found = sorted(name for name in os.environ if name.lower() in _PROXIES and os.environ[name])
-    return f" ({', '.join(found)} sends requests to a proxy)" if found else ""
+    return f" (requests may go to a proxy: {', '.join(found)} is set)" if found else ""
 
 
 def _of_environment() -> set[str]:

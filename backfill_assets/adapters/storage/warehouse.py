@@ -114,8 +114,8 @@ class TableLocation:
         return {path: size for each in lists for path, size in each.items() if path in wanted}
 
     def put_file(self, path: str, content: bytes) -> None:
-        """Write a file, and remember it until `forget_files`, if it is small: the store has acknowledged it. Errors: those of
-        the store."""
+        """Write a file, and remember it until `forget_files`, if it is small: the store has acknowledged it. Errors:
+        `EnvironmentSetupError` if the store refuses it."""
         self.objects().put(path, content)
         if sum(map(len, self._put_here.values())) + len(content) <= _REMEMBERED and not self.is_local:
             self._put_here[path] = content
