@@ -112,6 +112,20 @@ SESSION: tuple[Mutation, ...] = (
         tests=(f"{CLOSED}::test_the_token_is_in_its_file_alone",),
     ),
     Mutation(
+        name="the servers' settings are in a folder that Spark has among its classes",
+        file="backfill_assets/adapters/local/spark_programs.py",
+        old="""        "SPARK_LOCAL_IP": HOST,\n""",
+        new="""        "SPARK_LOCAL_IP": HOST,\n        "SPARK_CONF_DIR": str(folder / _CONF),\n""",
+        tests=("tests/e2e/cli/test_class_archive.py::test_the_servers_take_theirs_from_it_too",),
+    ),
+    Mutation(
+        name="a server does not read its own settings",
+        file=SERVER,
+        old="""spark_home() / "bin" / "spark-submit"), *kept]""",
+        new="""spark_home() / "bin" / "spark-submit")]""",
+        tests=("tests/adapters/local/test_spark_cluster.py",),
+    ),
+    Mutation(
         name="the secret of a cluster is among the arguments of the Spark server",
         file=SERVER,
         old="""**{name: value for name, value in settings.items() if name != SECRET},""",

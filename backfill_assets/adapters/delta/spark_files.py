@@ -1,7 +1,10 @@
 """Files that Spark writes into a staged folder, of which only those of tasks that succeeded count.
 
 On a disk, Spark writes Parquet, and Hadoop's committer renames the files of each task when it has succeeded, and once more
-when all have. A store can only copy, and takes some thirty requests for each file. So there Delta writes: each attempt at a
+when all have. Hadoop starts a program (`chmod`) for each file and folder that it makes there, which is a third of the time
+that a few rows take; so folders that it needs in any case are made here.
+
+A store can only copy, and takes some thirty requests for each file. So there Delta writes: each attempt at a
 task gives its files names of their own, puts them where they stay, and a log lists those that count. For as long as that
 takes the folder is a Delta table; then its log is read and deleted here.
 """
@@ -9,6 +12,7 @@ takes the folder is a Delta table; then its log is read and deleted here.
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -27,6 +31,10 @@ __all__ = ["fits_delta", "listed", "write_files"]
 
 _FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
 """Bounds of long strings are cut to this number of bytes (a maximum is rounded up). Otherwise a file would have none."""
+_WITHOUT_MARK = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
+"""Hadoop writes no empty file `_SUCCESS`: who reads a staged folder knows from Spark whether it has succeeded."""
+_OF_JOB = "_temporary/0/_temporary"
+"""Where Hadoop's committer keeps what the tasks of a job write."""
 _NOT_NEEDED = {
     "spark.databricks.delta.stats.collect": "false",
     "spark.databricks.delta.writeChecksumFile.enabled": "false",
@@ -57,14 +65,20 @@ def write_files(
         The files of tasks that succeeded.
     """
     by_delta = not location.is_local and fits_delta(rows.schema.jsonValue())
-    writer = (_plain(rows) if by_delta else rows).write.option("maxRecordsPerFile", most_rows).mode("error")
+    writer = (_plain(rows) if by_delta else rows).write.option("maxRecordsPerFile", most_rows)
     writer = writer if by is None else writer.partitionBy(by)
-    if not by_delta:
-        writer.options(**_FOOTERS).parquet(location.child(folder))
-        return found_in(location, folder)
-    with _settings(rows.sparkSession.conf, {**_FOOTERS, **_NOT_NEEDED}):
-        writer.format("delta").options(**_AS_PARQUET).save(location.child(folder))
-    return listed(location, folder)
+    if by_delta:
+        with _settings(rows.sparkSession.conf, {**_FOOTERS, **_NOT_NEEDED}):
+            writer.format("delta").mode("error").options(**_AS_PARQUET).save(location.child(folder))
+        return listed(location, folder)
+    mode = "error"
+    if location.is_local:
+        place = Path(location.child(folder))
+        place.mkdir(parents=True)
+        (place / _OF_JOB).mkdir(parents=True)
+        mode = "append"
+    writer.mode(mode).options(**_FOOTERS, **_WITHOUT_MARK).parquet(location.child(folder))
+    return found_in(location, folder)
 
 
 def _plain(rows: "DataFrame") -> "DataFrame":

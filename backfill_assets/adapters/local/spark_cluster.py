@@ -17,6 +17,7 @@ from pathlib import Path
 
 from backfill_assets.adapters.local.spark_programs import spark_environment, spark_home, write_settings
 from backfill_assets.adapters.local.spark_server import SECRET
+from backfill_assets.adapters.runtime.class_archive import archive_options
 from backfill_assets.adapters.runtime.private_files import private_folder, write_private
 from backfill_assets.adapters.runtime.processes import Process, start, wait_until
 from backfill_assets.adapters.runtime.tcp_ports import HOST, accepts
@@ -62,7 +63,7 @@ class Master:
             SECRET: self.secret,
             "spark.executor.cores": _CORES,
             "spark.executor.memory": _MEMORY,
-            "spark.executor.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC",
+            "spark.executor.extraJavaOptions": _java_options(),
         }
 
     def workers(self) -> frozenset[int]:
@@ -137,15 +138,19 @@ def wait_for_worker(folder: Path, master: Master, *, port: int, process: Process
 def _start(program: str, options: list[str], *, folder: Path, secret: str, variables: Mapping[str, str]) -> Process:
     private_folder(folder)
     shutil.rmtree(folder / "local", ignore_errors=True)
-    write_settings(folder, _settings(folder, secret))
+    kept = write_settings(folder, _settings(folder, secret))
     environment = {
         **spark_environment(folder),
         "SPARK_DAEMON_MEMORY": _HEAP,
-        "SPARK_DAEMON_JAVA_OPTS": "-Duser.timezone=UTC -XX:+UseSerialGC",
+        "SPARK_DAEMON_JAVA_OPTS": _java_options(),
         **variables,
     }
-    command = [str(spark_home() / "bin" / "spark-class"), program, *options]
+    command = [str(spark_home() / "bin" / "spark-class"), program, *kept, *options]
     return start(command, folder=folder, log=folder / _LOG, environment=environment)
+
+
+def _java_options() -> str:
+    return f"-Duser.timezone=UTC -XX:+UseSerialGC {archive_options()}".strip()
 
 
 def _settings(folder: Path, secret: str) -> dict[str, str]:

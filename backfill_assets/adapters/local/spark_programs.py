@@ -13,6 +13,7 @@ from backfill_assets.adapters.runtime.tcp_ports import HOST
 __all__ = ["spark_environment", "spark_home", "write_settings"]
 
 _CONF = "conf"
+_LOGS = "log4j2.properties"
 _LOG4J = """\
 status = error
 appender.out.type = Console
@@ -25,23 +26,32 @@ rootLogger.appenderRef.out.ref = out
 """
 
 
-def write_settings(folder: Path, settings: Mapping[str, str]) -> None:
-    """Write what a program of Spark in `folder` reads when it starts: how it logs, and settings that nobody else may read."""
+def write_settings(folder: Path, settings: Mapping[str, str]) -> list[str]:
+    """Write what a program of Spark in `folder` reads when it starts: how it logs, and settings that nobody else may read.
+
+    Returns:
+        The arguments with which it finds the settings.
+    """
     private_folder(folder / _CONF)
-    (folder / _CONF / "log4j2.properties").write_text(_LOG4J)
-    lines = [f"{name} {value}\n" for name, value in settings.items()]
-    write_private(folder / _CONF / "spark-defaults.conf", "".join(lines))
+    (folder / _CONF / _LOGS).write_text(_LOG4J)
+    given = folder / _CONF / "spark-defaults.conf"
+    write_private(given, "".join(f"{name} {value}\n" for name, value in settings.items()))
+    return ["--properties-file", str(given)]
 
 
 def spark_environment(folder: Path) -> dict[str, str]:
-    """The caller's environment without its Spark settings, which are for another Spark, and with those of `folder`."""
+    """The caller's environment without its Spark settings, which are for another Spark, and with how a program in `folder`
+    logs.
+
+    Spark would put a folder of settings (SPARK_CONF_DIR) among its classes, and Java then takes none from their archive.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {
         **kept,
         "TZ": "UTC",
         "JAVA_HOME": java_home(),
         "SPARK_HOME": str(spark_home()),
-        "SPARK_CONF_DIR": str(folder / _CONF),
+        "LOG4J_CONFIGURATION_FILE": (folder / _CONF / _LOGS).absolute().as_uri(),
         "SPARK_LOCAL_IP": HOST,
         "PYSPARK_PYTHON": sys.executable,
     }

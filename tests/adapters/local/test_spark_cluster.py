@@ -60,6 +60,7 @@ def test_the_secret_is_in_a_file_of_its_owner_and_not_among_arguments(
     assert not [word for word in started.shown if SECRET in word]
     file = tmp_path / "conf" / "spark-defaults.conf"
     assert f"spark.authenticate.secret {SECRET}\n" in file.read_text()
+    assert started.shown[started.shown.index("--properties-file") + 1] == str(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert SECRET not in repr(MASTER)
 

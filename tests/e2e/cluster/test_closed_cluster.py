@@ -15,6 +15,7 @@ import pytest
 
 from backfill_assets.adapters.local.servers import down, endpoints, s3_variables
 from backfill_assets.adapters.local.spark_cluster import Master, saved_secret
+from backfill_assets.app.warm_up import archive_classes
 from tests.support.commands import Commands
 from tests.support.spark_workers import WORKERS, Cluster, is_running, parts_of, processes_of, wait_until
 from tests.support.strangers import refuses_strangers
@@ -101,6 +102,14 @@ def test_secrets_of_the_cluster_are_in_files_of_their_owner_and_not_among_argume
     parts = ("spark", "spark-master", *WORKERS)
     assert named == {"spark-master/secret", *(f"{part}/conf/spark-defaults.conf" for part in parts)}
     assert {stat.S_IMODE(path.stat().st_mode) for path in holders} == {0o600}
+
+
+def test_all_of_its_programs_take_their_classes_from_the_archive(root: Path) -> None:
+    archive = str(archive_classes().resolve())
+    java = [each for each in processes_of(root) if "org.apache.spark" in " ".join(each.cmdline())]
+    assert len(java) == len(("server", "master")) + 2 * len(WORKERS)
+    for process in java:
+        assert archive in {each.path for each in process.memory_maps()}
 
 
 def test_executors_find_the_keys_of_the_store_in_their_environment(root: Path) -> None:
