@@ -19,10 +19,10 @@ from backfill_assets.adapters.delta.key_statistics import SORTABLE
 from backfill_assets.adapters.delta.log_replay import DataFile, Version
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.query.ddl import Column, columns_of_delta, ddl, quoted
+from backfill_assets.query.ddl import Column, columns_of_delta, ddl, literal
+from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["stated_since", "wrong_statistics"]
@@ -74,17 +74,16 @@ def _violations(spark: "SparkSession", rows: "DataFrame", version: Version, file
     columns = _stated_columns(version, files)
     first = rows.selectExpr(_ADDRESS).first()
     root = "" if first is None else _root(first[0], version.files)
-    seen = rows.groupBy(F.expr(f"substring({_ADDRESS}, {len(root) + 1})").alias("file")).agg(
-        F.count(F.lit(1)).alias("rows"), *(each for at, column in enumerate(columns) for each in _extremes(at, column))
-    )
+    extremes = ["count(1) AS rows", *(each for at, column in enumerate(columns) for each in _extremes(at, column))]
+    seen = rows.groupBy(F.expr(f"substring({_ADDRESS}, {len(root) + 1}) AS file")).agg(*map(F.expr, extremes))
     texts = pa.table({
         "file": pa.array([file.path for file in files], pa.string()),
         "stats": pa.array([file.action["stats"] for file in files], pa.string()),
         "deleted": pa.array([file.deleted for file in files], pa.int64()),
     })
     stated = spark.createDataFrame(texts).withColumn("stats", F.from_json("stats", _form(columns)))
-    wrong = F.array_compact(F.array(_wrong_rows(), *(each for at, c in enumerate(columns) for each in _wrong(at, c))))
-    found = stated.join(seen, "file", "left").select(F.explode(wrong).alias("violation"))
+    wrong = ", ".join([_WRONG_ROWS, *(each for at, column in enumerate(columns) for each in _wrong(at, column))])
+    found = stated.join(seen, "file", "left").selectExpr(f"explode(array_compact(array({wrong}))) AS violation")
     return [row.violation for row in found.orderBy("violation").limit(MAX_VIOLATIONS).collect()]
 
 
@@ -112,48 +111,36 @@ def _root(address: str, files: Sequence[DataFile]) -> str:
     return next((address[:at] for at in starts if address[at:] in paths), "")
 
 
-def _extremes(at: int, column: Column) -> "Iterator[SparkColumn]":
-    from pyspark.sql import functions as F  # noqa: N812
-
-    values = F.col(quoted(column.name))
-    yield F.min(values).alias(f"low{at}")
-    yield F.max(values).alias(f"high{at}")
-    yield F.count_if(values.isNull()).alias(f"nulls{at}")
+def _extremes(at: int, column: Column) -> Iterator[str]:
+    name = backquoted(column.name)
+    yield f"min({name}) AS low{at}"
+    yield f"max({name}) AS high{at}"
+    yield f"count_if({name} IS NULL) AS nulls{at}"
 
 
-def _wrong_rows() -> "SparkColumn":
-    from pyspark.sql import functions as F  # noqa: N812
-
-    stated, found = F.expr("stats.numRecords - deleted"), F.expr("coalesce(rows, 0)")
-    return _said(stated != found, "rows", stated, found)
-
-
-def _wrong(at: int, column: Column) -> "Iterator[SparkColumn]":
-    from pyspark.sql import functions as F  # noqa: N812
-
-    low, high, nulls = (
-        F.col(f"stats.{kind}.{quoted(column.name)}") for kind in ("minValues", "maxValues", "nullCount")
-    )
+def _wrong(at: int, column: Column) -> Iterator[str]:
+    low, high, nulls = (f"stats.{kind}.{backquoted(column.name)}" for kind in ("minValues", "maxValues", "nullCount"))
     # The protocol allows truncation of times to milliseconds; readers then assume a maximum that is later by as much.
-    top = high + F.expr("INTERVAL 1 MILLISECOND") if column.type.startswith("TIMESTAMP") else high
-    yield _said(low > F.col(f"low{at}"), f"a minimum of {column.name}", low, F.col(f"low{at}"))
-    yield _said(top < F.col(f"high{at}"), f"a maximum of {column.name}", high, F.col(f"high{at}"))
+    top = f"{high} + INTERVAL 1 MILLISECOND" if column.type.startswith("TIMESTAMP") else high
+    yield _said(f"{low} > low{at}", f"a minimum of {column.name}", low, f"low{at}")
+    yield _said(f"{top} < high{at}", f"a maximum of {column.name}", high, f"high{at}")
     # With a deletion vector, the count may include hidden rows.
-    counted = (F.col("deleted") == 0) & (nulls != F.col(f"nulls{at}"))
-    yield _said(counted, f"nulls of {column.name}", nulls, F.col(f"nulls{at}"))
+    yield _said(f"deleted = 0 AND {nulls} <> nulls{at}", f"nulls of {column.name}", nulls, f"nulls{at}")
 
 
-def _said(wrong: "SparkColumn", what: str, stated: "SparkColumn", found: "SparkColumn") -> "SparkColumn":
+def _said(wrong: str, what: str, stated: str, found: str) -> str:
     """The violation in words, if there is one."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    expected, there = (F.left(each.cast("STRING"), F.lit(SHOWN)) for each in (stated, found))
+    expected, there = (f"left(CAST({each} AS STRING), {SHOWN})" for each in (stated, found))
     words = [
-        F.lit("the log states of file "),
-        F.col("file"),
-        F.lit(f", {what}: "),
+        literal("the log states of file "),
+        "file",
+        literal(f", {what}: "),
         expected,
-        F.lit(", it holds "),
+        literal(", it holds "),
         there,
     ]
-    return F.when(wrong, F.concat(*words))
+    return f"IF({wrong}, concat({', '.join(words)}), NULL)"
+
+
+_STATED, _FOUND = "stats.numRecords - deleted", "coalesce(rows, 0)"
+_WRONG_ROWS = _said(f"{_STATED} <> {_FOUND}", "rows", _STATED, _FOUND)
