@@ -59,9 +59,8 @@ EVERYTHING = sorted(
     for folder in ("backfill_assets", "benchmarks", "examples", "resources", "scripts", "tests")
     for path in (ROOT / folder).rglob("*.py")
 )
-LINES_OF_A_MODULE, LINES_OF_A_FUNCTION, DEEPEST = 400, 50, 3
+LINES_OF_A_MODULE, LINES_OF_A_FUNCTION = 400, 50
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
-BLOCKS = ast.If | ast.For | ast.While | ast.With | ast.Try | ast.Match
 LAZY = {PACKAGE / "declare" / "model.py": {"dagster"}}
 """Modules that may import these for type checking, or inside one function."""
 
@@ -169,17 +168,6 @@ def test_folders_of_tests_mirror_those_of_the_package() -> None:
     assert {str(folder) for folder in mirrored if not (ROOT / "tests" / folder / "__init__.py").is_file()} == set()
 
 
-def nesting(node: ast.AST, depth: int = 0) -> int:
-    """How deep blocks lie in each other below a node; `elif` is no deeper, and functions within count alone."""
-    deepest = depth
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, FUNCTIONS | ast.ClassDef):
-            continue
-        chained = isinstance(child, ast.If) and isinstance(node, ast.If) and node.orelse == [child]
-        deepest = max(deepest, nesting(child, depth + (isinstance(child, BLOCKS) and not chained)))
-    return deepest
-
-
 def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     """Its lines without its docstring, which may say as much as users need to know."""
     end, text = function.end_lineno, function.body[0] if ast.get_docstring(function) is not None else None
@@ -188,10 +176,10 @@ def length(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return end - function.lineno + 1 - documented
 
 
-def test_modules_functions_and_blocks_are_small() -> None:
+def test_modules_and_functions_are_small() -> None:
     def large(path: Path) -> set[str]:
         functions = [node for node in ast.walk(tree_of(path)) if isinstance(node, FUNCTIONS)]
-        found = {node.name for node in functions if length(node) > LINES_OF_A_FUNCTION or nesting(node) > DEEPEST}
+        found = {node.name for node in functions if length(node) > LINES_OF_A_FUNCTION}
         return found | ({"the module"} if path.read_text().count("\n") > LINES_OF_A_MODULE else set())
 
     assert broken(large, EVERYTHING) == {}

@@ -110,7 +110,7 @@ CORRECTED: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/compute/table_inputs.py",
         old="netted_changes(rows) if attempt.netted and self._may_go(attempt, name) else rows",
         new="rows",
-        tests=(GOES_ON,),
+        tests=(f"{ROWS}::test_a_row_that_came_and_went_stops_no_view",),
     ),
     Mutation(
         name="a row that came and went among the changes of a joined table is computed",

@@ -74,8 +74,10 @@ def visible(query: RelationalQuery, tables: "Mapping[str, DataFrame]") -> Counte
 
 
 def _changed(old: "DataFrame", new: "DataFrame") -> Changed:
-    gone = None if old.exceptAll(new).isEmpty() else lambda: old.exceptAll(new)
-    return Changed(come=lambda: new.exceptAll(old), go=gone, old=SelectableRows(every=lambda: old))
+    come, gone = (each.localCheckpoint() for each in (new.exceptAll(old), old.exceptAll(new)))
+    return Changed(
+        come=lambda: come, go=None if gone.isEmpty() else lambda: gone, old=SelectableRows(every=lambda: old)
+    )
 
 
 def _added(held: "DataFrame", changes: "DataFrame") -> Counter[Row]:

@@ -16,6 +16,7 @@ from backfill_assets.adapters.sql.apply_aggregate import OP, SIGN, maintained, s
 from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import AggregateQuery, analyze_aggregate
 from backfill_assets.query.ddl import ddl, parse_schema
+from tests.support.settings import one_in_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -240,7 +241,11 @@ def test_a_sum_past_bigint_is_an_error_that_a_retraction_heals(spark: "SparkSess
 
 
 @pytest.mark.parametrize(
-    "kind", ["1,0", "12,2", "18,18", "28,10", "32,0", "32,32", "33,2", "34,0", "36,34", "38,18", "38,38"]
+    "kind",
+    [
+        *("1,0", "28,10", "32,32", "33,2", "38,38"),
+        *(pytest.param(each, marks=pytest.mark.full) for each in ("12,2", "18,18", "32,0", "34,0", "36,34", "38,18")),
+    ],
 )
 def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", kind: str) -> None:
     precision, scale = map(int, kind.split(","))
@@ -260,7 +265,7 @@ def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", 
     assert Counter(map(tuple, ours.collect())) == Counter(map(tuple, batch.collect()))
 
 
-@pytest.mark.parametrize("kind", ["34,2", "38,0", "38,10", "38,38"])
+@pytest.mark.parametrize("kind", one_in_gate("38,10", "34,2", "38,0", "38,38"))
 def test_decimals_that_go_take_all_their_digits_with_them(spark: "SparkSession", kind: str) -> None:
     precision, scale = map(int, kind.split(","))
     columns = parse_schema(f"g INT, m DECIMAL({kind})")

@@ -170,7 +170,7 @@ HOPPING = [
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(each, marks=pytest.mark.full) for each in range(2, 21))])
-@pytest.mark.parametrize("query", HOPPING if FULL else HOPPING[3:4])
+@pytest.mark.parametrize("query", HOPPING if FULL else HOPPING[2:3])
 def test_rows_in_several_windows_of_time_are_found_once_and_all_of_them(
     spark: "SparkSession", query: str, seed: int
 ) -> None:

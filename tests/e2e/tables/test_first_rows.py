@@ -10,7 +10,7 @@ import pytest
 from backfill_assets.adapters.compute import first_rows, ways
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
-from tests.support.settings import one_in_gate
+from tests.support.settings import FULL, one_in_gate
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
 
@@ -117,12 +117,12 @@ def test_after_three_epochs_in_full_only_every_tenth_tries_the_rule(
     view(lake, "keyed")
     refreshed(lake, "keyed")
     tried = []
-    for gone in range(29, 24, -1):
+    for gone in range(29, 24 if FULL else 28, -1):
         caplog.clear()
         lake.sql("orders", f"DELETE FROM {{t}} WHERE id = {gone}")
         assert refreshed(lake, "keyed") == ("full", "first_rows")
         tried.append(caplog.text.count("rows come before all that the view does not hold"))
-    assert tried == [1, 1, 1, 0, 0]
+    assert tried == ([1, 1, 1, 0, 0] if FULL else [1])
 
 
 @pytest.mark.full

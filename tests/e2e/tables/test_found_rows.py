@@ -171,7 +171,7 @@ def test_tables_that_only_spark_reads_as_they_are_are_scanned(lake: Lake, scanne
         "orders",
         "ALTER TABLE {t} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
         "DELETE FROM {t} WHERE no = 12",
-        "UPDATE {t} SET day = DATE'2021-05-05' WHERE no = 14",
+        *(["UPDATE {t} SET day = DATE'2021-05-05' WHERE no = 14"] if FULL else []),
     )
     for view in VIEWS if FULL else ("items_of",):
         checked(lake, view)

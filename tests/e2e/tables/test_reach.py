@@ -13,11 +13,13 @@ from backfill_assets.core.epoch.report import Progress
 from backfill_assets.defs.metadata import refresh_metadata
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
 JOINED = "SELECT c.id, c.name, o.amount FROM customers c LEFT JOIN orders o ON o.customer = c.id"
 GROUPED = "SELECT c.name, count(o.id) AS n FROM customers c LEFT JOIN orders o ON o.customer = c.id GROUP BY c.name"
+VIEWS = {"joined": JOINED, "grouped": GROUPED} if FULL else {"joined": JOINED}
 ORDERS, CUSTOMERS = 120, 30
 LARGE = 0
 """A customer with half of all orders. Each of the others has two or three."""
@@ -27,7 +29,7 @@ def filled(root: Path) -> Lake:
     lake = Lake(root)
     lake.append("customers", ({"id": at, "name": f"n{at}"} for at in range(CUSTOMERS)))
     lake.append("orders", (order(at, LARGE if at % 2 else 1 + at // 2 % (CUSTOMERS - 1)) for at in range(ORDERS)))
-    for name, query in (("joined", JOINED), ("grouped", GROUPED)):
+    for name, query in VIEWS.items():
         lake.view(name, query, lake.table("customers"), lake.table("orders"))
         lake.project.refresh(name)
     return lake
@@ -55,7 +57,7 @@ def reached(root: str) -> list[tuple[str, str, int, int]]:
     found = [told(lake.project.record("joined"))]
     for step, customers in enumerate(((5, 6), (LARGE, LARGE), (LARGE, LARGE), (LARGE, LARGE)), 1):
         lake.append("orders", (order(1000 * step + at, customer) for at, customer in enumerate(customers)))
-        found += [told(refreshed(lake, "joined", JOINED)), told(refreshed(lake, "grouped", GROUPED))]
+        found += [told(refreshed(lake, name, query)) for name, query in VIEWS.items()]
     return found
 
 
@@ -79,11 +81,12 @@ EXPECTED = [
     ("full", "keys_reach_many", 0, EVERYTHING + 8),
     ("full", "keys_reach_many", 0, EVERYTHING + 8),
 ]
+"""Of the first build of joined rows; then of these rows and of groups, in turns."""
 
 
 @pytest.mark.usefixtures("spark")
 def test_what_keys_reach_is_counted_and_learned_from(tmp_path: Path) -> None:
-    assert reached(str(tmp_path)) == EXPECTED
+    assert reached(str(tmp_path)) == (EXPECTED if FULL else EXPECTED[:1] + EXPECTED[1::2])
     lake = Lake(tmp_path)
     lake.view("joined", JOINED, lake.table("customers"), lake.table("orders"))
     known = status(lake.project.workspace(), "joined")
