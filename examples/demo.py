@@ -44,7 +44,7 @@ VIEWS = ("late_departures", "routes")
 GROUPED = ("delays", "bad_days")
 """A view that groups, and a view over that view."""
 ALL_FLIGHTS, SHORT_FLIGHTS = 336_776, 24_000
-ARRIVES_WITHIN = {ALL_FLIGHTS: 30, SHORT_FLIGHTS: 10}
+ARRIVES_WITHIN = {ALL_FLIGHTS: 30, SHORT_FLIGHTS: 5}
 """In how many seconds the second half of so many flights arrives."""
 LIMIT_SECONDS = 240
 
@@ -145,7 +145,7 @@ class Demo:
         say("The view's run was killed with SIGKILL in the middle")
         self.show([before])
         say("A new run resumes it from its last commit, while the other view is backfilled beside it")
-        runs = [self.start("refresh", name, "--chunk-rows", str(self.flights // 8)) for name in VIEWS]
+        runs = [self.start("refresh", name, "--chunk-rows", str(self.flights // 4)) for name in VIEWS]
         for run in runs:
             run.wait(LIMIT_SECONDS)
         for thread in (rest, ingest):

@@ -119,9 +119,12 @@ def _sources(scope: Scope) -> Iterator[exp.Table]:
 
 
 def _in_small_letters(root: exp.Expr) -> exp.Expr:
-    """A copy in which names of WITH, and the tables that may mean them, have the same spelling: Spark ignores case."""
+    """The query, or a copy in which names of WITH, and the tables that may mean them, have the same spelling: Spark ignores
+    case."""
+    defined = {each.alias.lower() for each in root.find_all(exp.CTE)}
+    if not defined:
+        return root
     small = root.copy()
-    defined = {each.alias.lower() for each in small.find_all(exp.CTE)}
     for cte in small.find_all(exp.CTE):
         cte.args["alias"].this.set("this", cte.alias.lower())
     for table in small.find_all(exp.Table):
