@@ -174,13 +174,14 @@ def test_spark_does_not_look_for_many_files_one_by_one(counted: tuple[Project, S
     project, proxy = counted
     path, keys = project.warehouse.replace("/warehouse", "/raw"), dict(project.workspace().store.place.storage_options)
     feed = {"delta.enableChangeDataFeed": "true"}
-    rows = pa.table({"id": [*range(FEW_OBJECTS + 1)], "v": [-number for number in range(FEW_OBJECTS + 1)]})
-    write_deltalake(path, rows, partition_by=["id"], storage_options=keys, configuration=feed)
+    for number in range(FEW_OBJECTS + 1):
+        rows = pa.table({"id": [number], "v": [-number]})
+        write_deltalake(path, rows, mode="append", storage_options=keys, configuration=feed)
     runs = Processes(remote)
     proxy.requests()
     assert runs.run({**order_of(project), "base": {"path": path}}, {"refresh": "large", "chunk_rows": 1000})[0] == 0
     runs.close()
-    looked = [each.address for each in proxy.requests() if "list-type" in each.address and "raw%2Fid" in each.address]
+    looked = [each.address for each in proxy.requests() if "list-type" in each.address and "raw%2Fpart" in each.address]
     assert looked == []
     project.declare(*over_lake(project.root, base={"path": path}))
     assert project.rows("large", "id", "twice") == Counter((each, -2 * each) for each in range(FEW_OBJECTS + 1))
