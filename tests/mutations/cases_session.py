@@ -121,7 +121,7 @@ SESSION: tuple[Mutation, ...] = (
     Mutation(
         name="a server does not read its own settings",
         file=SERVER,
-        old="""spark_home() / "bin" / "spark-submit"), *kept]""",
+        old="""spark_home() / "bin" / "spark-submit"), *read]""",
         new="""spark_home() / "bin" / "spark-submit")]""",
         tests=("tests/adapters/local/test_spark_cluster.py",),
     ),

@@ -1,5 +1,6 @@
 """Undamaged views of all kinds over Delta tables, and one over Kafka, with what a test needs to damage a copy of them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ from backfill_assets.core.progress.positions import SnapshotPosition, TablePosit
 from backfill_assets.declare.model import KafkaSource
 from tests.support.lake import FEED, Lake
 from tests.support.project import Project
-from tests.support.settings import FULL
 
 __all__ = [
     "CONTENT",
+    "IN_GATE",
     "LIVE",
     "OVER_TABLES",
     "PARTLY",
@@ -33,14 +34,15 @@ __all__ = [
     "table_of",
 ]
 
-LIVE = ("keyed", "added", "totals", *(("child", "clicked") if FULL else ()))
-"""A view by key over a table, one without a key, groups of a table; in the full proof a view over those, groups of a Kafka
-source."""
+LIVE = ("keyed", "added", "totals", "child", "clicked")
+"""A view by key over a table, one without a key, groups of a table, a view over those, groups of a Kafka source."""
+IN_GATE = LIVE[:3]
+"""Those that tests of the gate damage."""
 
 PARTLY = "partly"
 """A view whose snapshot is being read."""
 
-OVER_TABLES = (*(name for name in LIVE if name != "clicked"), PARTLY)
+OVER_TABLES = ("keyed", "added", "totals", "child", PARTLY)
 VALUES = {"keyed": "twice", "added": "amount", "totals": "amount", "child": "n", "clicked": "amount", PARTLY: "amount"}
 GROUPS = "SELECT name, count(*) AS n, sum(amount) AS amount, max(amount) AS most FROM {} GROUP BY name"
 CONTENT = ("unique_key", "rows_conserved", "exactly_once")
@@ -57,8 +59,8 @@ def append(project: Project, name: str, start: int, end: int) -> None:
     write_deltalake(str(project.root / "lake" / name), made, mode="append", configuration=FEED)
 
 
-def refresh_all(project: Project, limits: Limits) -> None:
-    for name in (*(("clicks",) if FULL else ()), *LIVE):
+def refresh_all(project: Project, names: Sequence[str], limits: Limits) -> None:
+    for name in (*(["clicks"] if "clicked" in names else []), *names):
         assert project.refresh(name, limits).report.record.live, name
 
 
@@ -74,8 +76,8 @@ def assert_sound(project: Project, *names: str) -> None:
             assert outcomes[check].facts["epochs"] > 1, "a step was looked at"
 
 
-def backfill_views(broker: str, root: Path) -> Project:
-    """All views after their backfill; only the snapshot of `partly` has not begun."""
+def backfill_views(broker: str, root: Path, names: Sequence[str]) -> Project:
+    """Some of the live views after their backfill; the snapshot of `partly` has not begun."""
     project = Project(root=root, servers=broker)
     for start in range(0, 40, 10):
         append(project, "orders", start, start + 10)
@@ -98,12 +100,12 @@ def backfill_views(broker: str, root: Path) -> Project:
         materialized_view("clicked", query=GROUPS.format("clicks"), upstreams=[clicks]),
         materialized_view(PARTLY, query="SELECT id, amount FROM log", upstreams=[log]),
     )
-    refresh_all(project, HALVES)
+    refresh_all(project, names, HALVES)
     return project
 
 
-def change_tables(project: Project) -> Project:
-    """All views after changes of all kinds, and one whose snapshot has been read in part."""
+def change_tables(project: Project, names: Sequence[str]) -> Project:
+    """These views after changes of all kinds, and one whose snapshot has been read in part."""
     source = project.declared["clicks"]
     assert isinstance(source, KafkaSource)
     append(project, "orders", 100, 110)
@@ -114,8 +116,8 @@ def change_tables(project: Project) -> Project:
         "DELETE FROM {t} WHERE id % 7 = 0",
     )
     project.produce(source.topic, rows(100, 110))
-    refresh_all(project, Limits())
-    for name in {"keyed", "totals", "child"} & {*LIVE}:
+    refresh_all(project, names, Limits())
+    for name in {"keyed", "totals", "child"} & {*names}:
         assert project.record(name).rows_deleted or project.record(name).rows_updated, "a change log was followed"
     assert not project.refresh(PARTLY, ONE_CHUNK).report.record.live
     return project

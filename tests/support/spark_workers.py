@@ -15,7 +15,7 @@ from tests.support.project import Project
 from tests.support.runner import start
 from tests.support.servers import cluster_root, remote_of
 
-__all__ = ["LIMIT", "WORKERS", "Cluster", "is_running", "parts_of", "processes_of", "wait_until"]
+__all__ = ["LIMIT", "WORKERS", "Cluster", "has_mapped", "is_running", "parts_of", "processes_of", "wait_until"]
 
 WORKERS = ("spark-worker-1", "spark-worker-2")
 LIMIT = 900
@@ -74,6 +74,11 @@ def processes_of(root: Path) -> list[psutil.Process]:
     """The servers of a project, and the executors of its workers."""
     parts = parts_of(root)
     return [*parts.values(), *filter(None, (_executor(parts[name]) for name in WORKERS if name in parts))]
+
+
+def has_mapped(process: psutil.Process, file: Path) -> bool:
+    """Whether a file is mapped into a process's memory. Java lets go of an archive that does not fit its class path."""
+    return str(file.resolve()) in {each.path for each in process.memory_maps()}
 
 
 def is_running(process: psutil.Process) -> bool:

@@ -1,8 +1,8 @@
 """Files that Spark writes into a staged folder, of which only those of tasks that succeeded count.
 
 On a disk, Spark writes Parquet, and Hadoop's committer renames the files of each task when it has succeeded, and once more
-when all have. Hadoop starts a program (`chmod`) for each file and folder that it makes there, which is a third of the time
-that a few rows take; so folders that it needs in any case are made here.
+when all have. Hadoop starts a program (`chmod`) for each file and folder that it makes there. To a few rows that is a
+noticeable delay, so the folders that are always needed are made here.
 
 A store can only copy, and takes some thirty requests for each file. So there Delta writes: each attempt at a
 task gives its files names of their own, puts them where they stay, and a log lists those that count. For as long as that
@@ -32,7 +32,7 @@ __all__ = ["fits_delta", "listed", "write_files"]
 _FOOTERS = {"parquet.statistics.truncate.length": str(MAX_TEXT)}
 """Bounds of long strings are cut to this number of bytes (a maximum is rounded up). Otherwise a file would have none."""
 _WITHOUT_MARK = {"mapreduce.fileoutputcommitter.marksuccessfuljobs": "false"}
-"""Hadoop writes no empty file `_SUCCESS`: who reads a staged folder knows from Spark whether it has succeeded."""
+"""Hadoop writes no empty file `_SUCCESS`, which nobody reads here."""
 _OF_JOB = "_temporary/0/_temporary"
 """Where Hadoop's committer keeps what the tasks of a job write."""
 _NOT_NEEDED = {
@@ -71,14 +71,17 @@ def write_files(
         with _settings(rows.sparkSession.conf, {**_FOOTERS, **_NOT_NEEDED}):
             writer.format("delta").mode("error").options(**_AS_PARQUET).save(location.child(folder))
         return listed(location, folder)
-    mode = "error"
     if location.is_local:
-        place = Path(location.child(folder))
-        place.mkdir(parents=True)
-        (place / _OF_JOB).mkdir(parents=True)
-        mode = "append"
+        _make_folders(Path(location.child(folder)))
+    mode = "append" if location.is_local else "error"
     writer.mode(mode).options(**_FOOTERS, **_WITHOUT_MARK).parquet(location.child(folder))
     return found_in(location, folder)
+
+
+def _make_folders(folder: Path) -> None:
+    """Make a folder, which must be new, and those inside it in which Hadoop's committer keeps what tasks write."""
+    folder.mkdir(parents=True)
+    (folder / _OF_JOB).mkdir(parents=True)
 
 
 def _plain(rows: "DataFrame") -> "DataFrame":

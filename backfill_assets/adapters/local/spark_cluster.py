@@ -138,14 +138,14 @@ def wait_for_worker(folder: Path, master: Master, *, port: int, process: Process
 def _start(program: str, options: list[str], *, folder: Path, secret: str, variables: Mapping[str, str]) -> Process:
     private_folder(folder)
     shutil.rmtree(folder / "local", ignore_errors=True)
-    kept = write_settings(folder, _settings(folder, secret))
+    read = write_settings(folder, _settings(folder, secret))
     environment = {
         **spark_environment(folder),
         "SPARK_DAEMON_MEMORY": _HEAP,
         "SPARK_DAEMON_JAVA_OPTS": _java_options(),
         **variables,
     }
-    command = [str(spark_home() / "bin" / "spark-class"), program, *kept, *options]
+    command = [str(spark_home() / "bin" / "spark-class"), program, *read, *options]
     return start(command, folder=folder, log=folder / _LOG, environment=environment)
 
 

@@ -30,20 +30,20 @@ def write_settings(folder: Path, settings: Mapping[str, str]) -> list[str]:
     """Write what a program of Spark in `folder` reads when it starts: how it logs, and settings that nobody else may read.
 
     Returns:
-        The arguments with which it finds the settings.
+        The arguments that tell the program where its settings are.
     """
     private_folder(folder / _CONF)
     (folder / _CONF / _LOGS).write_text(_LOG4J)
-    given = folder / _CONF / "spark-defaults.conf"
-    write_private(given, "".join(f"{name} {value}\n" for name, value in settings.items()))
-    return ["--properties-file", str(given)]
+    file = folder / _CONF / "spark-defaults.conf"
+    write_private(file, "".join(f"{name} {value}\n" for name, value in settings.items()))
+    return ["--properties-file", str(file)]
 
 
 def spark_environment(folder: Path) -> dict[str, str]:
-    """The caller's environment without its Spark settings, which are for another Spark, and with how a program in `folder`
-    logs.
+    """The caller's environment without its Spark settings, which are for another Spark, and with the place of the log
+    settings in `folder`.
 
-    Spark would put a folder of settings (SPARK_CONF_DIR) among its classes, and Java then takes none from their archive.
+    SPARK_CONF_DIR is not set: Spark would put that folder on its class path, and Java would ignore the archive of classes.
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     return {

@@ -24,7 +24,7 @@ def start_spark_server(
     It serves clients that send `token`. The token is in its environment, and a secret among the settings in a file, because
     others can see arguments. Returns at once; `wait_for_spark_server` waits until it is ready.
     """
-    kept = write_settings(folder, {name: value for name, value in settings.items() if name == SECRET})
+    read = write_settings(folder, {name: value for name, value in settings.items() if name == SECRET})
     # A server that was killed leaves its shuffle files behind.
     shutil.rmtree(folder / "local", ignore_errors=True)
     settings = {
@@ -32,7 +32,7 @@ def start_spark_server(
         "spark.connect.grpc.binding.address": HOST,
         "spark.connect.grpc.binding.port": str(port),
     }
-    command = [str(spark_home() / "bin" / "spark-submit"), *kept]
+    command = [str(spark_home() / "bin" / "spark-submit"), *read]
     for name, value in settings.items():
         command += ["--conf", f"{name}={value}"]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]

@@ -50,7 +50,7 @@ def spark_conf(*, scratch: Path | None = None, s3: bool = False) -> dict[str, st
         "spark.log.level": "ERROR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        # PySpark would tell the JVM of each expression from which line of this package it comes, by four calls.
+        # Otherwise PySpark makes four more calls for each expression, to tell the JVM which line of this package it is from.
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.driver.extraJavaOptions": f"-Duser.timezone=UTC {archive_options()}".strip(),
         # Tables are named by path: no metastore, hence no Derby files.

@@ -11,11 +11,11 @@ import pytest
 from backfill_assets.adapters.local.spark_cluster import Master, new_secret, start_master, wait_for_master
 from backfill_assets.adapters.runtime.class_archive import archive_options
 from backfill_assets.adapters.runtime.java import java_home
-from backfill_assets.adapters.runtime.processes import Process, stop
+from backfill_assets.adapters.runtime.processes import stop
 from backfill_assets.adapters.runtime.tcp_ports import free_port
 from backfill_assets.app.warm_up import archive_classes
 from tests.support.servers import FOLDER, servers
-from tests.support.spark_workers import parts_of
+from tests.support.spark_workers import has_mapped, parts_of
 
 pytestmark = pytest.mark.e2e
 
@@ -49,20 +49,15 @@ def test_spark_takes_its_classes_from_the_archive(tmp_path: Path) -> None:
     assert len(with_archive.splitlines()) == len(without.splitlines()) > 10, "Java says nothing of the archive"
 
 
-def takes_them(pid: int, archive: Path) -> bool:
-    """Whether a process has the archive in its memory: one that finds other jars than those of the archive lets go of it."""
-    return str(archive.resolve()) in {each.path for each in psutil.Process(pid).memory_maps()}
-
-
 def test_the_servers_take_theirs_from_it_too(tmp_path: Path) -> None:
     archive = archive_classes()
     servers(spark=True)
-    assert takes_them(parts_of(Path(os.environ[FOLDER]))["spark"].pid, archive)
+    assert has_mapped(parts_of(Path(os.environ[FOLDER]))["spark"], archive)
     port = free_port()
     master = Master(port=port, pages=free_port(other_than=[port]), secret=new_secret(tmp_path))
-    started: Process = start_master(tmp_path, master)
+    started = start_master(tmp_path, master)
     try:
         wait_for_master(tmp_path, port=port, process=started)
-        assert takes_them(started.pid, archive)
+        assert has_mapped(psutil.Process(started.pid), archive)
     finally:
         stop([started])

@@ -17,7 +17,7 @@ from backfill_assets.adapters.local.servers import down, endpoints, s3_variables
 from backfill_assets.adapters.local.spark_cluster import Master, saved_secret
 from backfill_assets.app.warm_up import archive_classes
 from tests.support.commands import Commands
-from tests.support.spark_workers import WORKERS, Cluster, is_running, parts_of, processes_of, wait_until
+from tests.support.spark_workers import WORKERS, Cluster, has_mapped, is_running, parts_of, processes_of, wait_until
 from tests.support.strangers import refuses_strangers
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
@@ -105,11 +105,10 @@ def test_secrets_of_the_cluster_are_in_files_of_their_owner_and_not_among_argume
 
 
 def test_all_of_its_programs_take_their_classes_from_the_archive(root: Path) -> None:
-    archive = str(archive_classes().resolve())
+    archive = archive_classes()
     java = [each for each in processes_of(root) if "org.apache.spark" in " ".join(each.cmdline())]
     assert len(java) == len(("server", "master")) + 2 * len(WORKERS)
-    for process in java:
-        assert archive in {each.path for each in process.memory_maps()}
+    assert all(has_mapped(process, archive) for process in java)
 
 
 def test_executors_find_the_keys_of_the_store_in_their_environment(root: Path) -> None:

@@ -52,6 +52,7 @@ from tests.support.damage import (
 )
 from tests.support.damaged_views import (
     CONTENT,
+    IN_GATE,
     LIVE,
     OVER_TABLES,
     PARTLY,
@@ -75,15 +76,21 @@ IN_FULL = [pytest.param(name, marks=pytest.mark.full) for name in ("added", "chi
 
 
 @pytest.fixture(scope="module")
-def backfilled(broker: str, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """All views after their backfill; only the snapshot of `partly` has not begun."""
-    return backfill_views(broker, tmp_path_factory.mktemp("sound"))
+def live(request: pytest.FixtureRequest) -> tuple[str, ...]:
+    """The live views that the tests of this run need."""
+    return LIVE if any(each.get_closest_marker("full") for each in request.session.items) else IN_GATE
 
 
 @pytest.fixture(scope="module")
-def sound(backfilled: Project) -> Project:
-    """All views after changes of all kinds, and one whose snapshot has been read in part."""
-    return change_tables(backfilled)
+def backfilled(broker: str, tmp_path_factory: pytest.TempPathFactory, live: tuple[str, ...]) -> Project:
+    """These views after their backfill; the snapshot of `partly` has not begun."""
+    return backfill_views(broker, tmp_path_factory.mktemp("sound"), live)
+
+
+@pytest.fixture(scope="module")
+def sound(backfilled: Project, live: tuple[str, ...]) -> Project:
+    """These views after changes of all kinds, and one whose snapshot has been read in part."""
+    return change_tables(backfilled, live)
 
 
 @pytest.fixture

@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 import pytest
 from deltalake import DeltaTable
 
+from backfill_assets.adapters.proof.file_statistics import MAX_VIOLATIONS
 from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.errors import DuplicateKeyError
-from tests.support.damage import take_out
+from tests.support.damage import misstate, take_out
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 
@@ -83,3 +84,37 @@ def test_what_is_wrong_with_odd_values_is_told_in_process(tmp_path: Path) -> Non
     found = told(str(tmp_path))
     assert found["keys"][0][0] in {"X'61C3'", "a�"}, "a text alone is replaced by Spark"
     assert_told({**found, "keys": [["X'61C3'"]]}, "X'61C3'")
+
+
+ODD_NAMES = [
+    "null",
+    "current_date",
+    "left",
+    "rows",
+    "file",
+    "deleted",
+    "stats",
+    "low0",
+    "it's",
+    "a`b",
+    "back\\slash",
+    'a"b',
+    "Größe",
+]
+
+
+def test_a_wrong_bound_is_found_whatever_the_name_of_its_column(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("base", [dict.fromkeys(ODD_NAMES, number) for number in range(3)])
+    lake.view("odd", "SELECT * FROM base", lake.table("base", key="null"))
+    lake.project.refresh("odd")
+    assert lake.project.check("odd", "rows_conserved").passed
+
+    def lowered(stats: dict[str, Any]) -> None:
+        stats["maxValues"] = {name: least for name, least in stats["minValues"].items() if name in ODD_NAMES}
+
+    path = misstate(lake.project, "odd", lowered)
+    found = lake.project.check("odd", "rows_conserved").violations
+    said = [f"the log states of file {path}, a maximum of {name}: 0, it holds 2" for name in ODD_NAMES]
+    assert found == sorted(said)[:MAX_VIOLATIONS]
+    assert len(said) > MAX_VIOLATIONS
