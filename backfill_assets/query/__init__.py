@@ -29,6 +29,7 @@
 - `linear`: which places of a query may be bound to a table's changes alone
 - `merged_columns`: which column a name stands for that joins have merged from several
 - `named_outputs`: the names of the columns that a view has
+- `nodes`: finds nodes in the tree of a query
 - `occurrences`: where a query names its upstreams
 - `ordered_by`: which column of a query's result a term of its ORDER BY is
 - `origins`: which columns of a query are columns of what it reads, as they are

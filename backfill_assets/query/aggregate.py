@@ -31,6 +31,7 @@ from backfill_assets.query.expressions import (
     scope_of,
 )
 from backfill_assets.query.grouping import FUNCTIONS, Call, GroupedText, Selected, aggregates_in, groups_of
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import Part, parse, parse_parts, tokenize
 from backfill_assets.query.record_columns import ERROR
 from backfill_assets.query.refusals import refusal
@@ -94,7 +95,7 @@ def is_aggregate(query: str) -> bool:
         root = parse(query, tokens)
     except QueryError:
         return False
-    return any(aggregates_in(tuple(tokens))) or any(select.args.get("group") for select in root.find_all(exp.Select))
+    return any(aggregates_in(tuple(tokens))) or any(select.args.get("group") for select in all_of(root, exp.Select))
 
 
 def analyze_aggregate(query: str, tables: Mapping[str, tuple[Column, ...]], *, records: bool = True) -> AggregateQuery:
@@ -154,7 +155,7 @@ def check_groups(query: str, tokens: list[Token]) -> Part:
 def check_forms(query: str, part: Part) -> None:
     """Refuse forms of group expressions and calls to which the rules do not apply, as far as the text shows: as if each name
     were a column. Errors: `QueryError`."""
-    names = (name_parts(each) for each in part.select.find_all(exp.Column) if not isinstance(each.this, exp.Star))
+    names = (name_parts(each) for each in all_of(part.select, exp.Column) if not isinstance(each.this, exp.Star))
     bare = (name[1:] if len(name) > 1 and name[0].lower() == part.qualifier.lower() else name for name in names)
     columns = tuple(Column(name, "STRING") for name in dict.fromkeys(each[0] for each in bare))
     scope = Scope(part.table.name, part.qualifier, columns)

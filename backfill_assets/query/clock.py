@@ -15,6 +15,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import CLOCK_FUNCTIONS, CLOCK_WORDS
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.refusals import refusal
 
@@ -94,7 +95,7 @@ def _check_words(
     """Refuse words that are also names: Spark takes them for columns wherever there are columns of that name."""
     columns = [f"{each.name} {each.type}".lower() for some in tables.values() for each in some]
     texts = [token.text.lower() for token in tokens if _is_text(token)]
-    names = [each.name.lower() for each in root.find_all(exp.Identifier)]
+    names = [each.name.lower() for each in all_of(root, exp.Identifier)]
     for word in sorted(words):
         if any(word in each for each in (*columns, *texts, *names)):
             raise refusal(

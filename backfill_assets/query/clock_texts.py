@@ -11,6 +11,8 @@ from typing import Final
 
 from sqlglot import exp
 
+from backfill_assets.query.nodes import all_of
+
 __all__ = ["CLOCK_NODES", "holds_times", "may_be_time", "reads_clock"]
 
 _WORD: Final = re.compile(r"\s*(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
@@ -180,7 +182,7 @@ class _Place:
         if self.is_word or not name or name in self.seen:
             return False
         inside = replace(self, seen=self.seen | {name})
-        named = (each for each in item.root().find_all(exp.Column) if each.name.lower() == name)
+        named = (each for each in all_of(item.root(), exp.Column) if each.name.lower() == name)
         return any(inside.becomes_time(each) for each in named)
 
     def _in_branch(self, node: exp.Expr, parent: exp.If | exp.Case | exp.Nvl2) -> bool:

@@ -12,9 +12,10 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.kinds import TIMES, kind_of
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.resolved import alias_of, sources_of, spelled_node, unwrapped
 
-__all__ = ["FORMS", "NOT_COMPUTED", "ComputedKeys", "Hops", "hops_of", "is_computed", "may_be_key", "note_constants"]
+__all__ = ["FORMS", "ComputedKeys", "Hops", "hops_of", "is_computed", "may_be_key", "note_constants"]
 
 _TEXT: Final = frozenset({"STRING"})
 _WHOLE: Final = frozenset({"INTEGER"})
@@ -80,11 +81,11 @@ def note_constants(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     which texts may be others to Spark."""
     strings = [token for token in tokens if token.token_type == TokenType.STRING]
     escaped = {token.text for token in strings if token.end - token.start - 1 != len(token.text)}
-    for literal in tree.find_all(exp.Literal):
+    for literal in all_of(tree, exp.Literal):
         if literal.is_string and (literal.name in escaped or "'" in literal.name):
             literal.meta[_ESCAPED] = True
     if any(token.text.upper() in _ABBREVIATED for token in strings):
-        for call in tree.find_all(exp.DateTrunc, exp.TimestampTrunc):
+        for call in all_of(tree, exp.DateTrunc, exp.TimestampTrunc):
             call.meta[_OTHER_UNIT] = True
 
 
@@ -244,7 +245,7 @@ def _is_called(node: exp.Expr, taken: frozenset[str]) -> bool:
 
 
 def _aliases(node: exp.Expr) -> set[str]:
-    return {column.table for column in node.find_all(exp.Column)}
+    return {column.table for column in all_of(node, exp.Column)}
 
 
 @dataclass(frozen=True)
@@ -265,7 +266,7 @@ class ComputedKeys:
 
         subqueries = {
             source.alias_or_name: unwrapped(source.this)
-            for select in tree.find_all(exp.Select)
+            for select in all_of(tree, exp.Select)
             for source in sources_of(select)
             if isinstance(source, exp.Subquery)
         }
@@ -288,7 +289,7 @@ class ComputedKeys:
         """The alias of the source of a column or expression, spelled as before its columns."""
         if spelled not in self.nodes:
             return spelled.rpartition(".")[0]
-        return next(spelled_node(column).rpartition(".")[0] for column in self.nodes[spelled].find_all(exp.Column))
+        return next(spelled_node(column).rpartition(".")[0] for column in all_of(self.nodes[spelled], exp.Column))
 
     def over_rows(self, spelled: str) -> str:
         """SQL for an expression over the rows of its source."""
@@ -311,16 +312,11 @@ class ComputedKeys:
         """The carriers of which each row has one value."""
         return carriers - self.hops.keys()
 
-    def kept(self, carriers: Iterable[str], by: Sequence[exp.Expr]) -> frozenset[str]:
-        """The carriers of which rows that are equal in all of `by` have one value."""
-        equal = {spelled_node(each): each.unalias() for each in by}
+    def kept(self, carriers: Iterable[str], equal: Mapping[str, exp.Expr]) -> frozenset[str]:
+        """The carriers of which rows have one value that are `equal` in these expressions, by their spelling."""
         return frozenset(
             each for each in carriers if each in equal or (each in self.nodes and _follows(self.nodes[each], equal))
         )
-
-
-NOT_COMPUTED: Final = ComputedKeys()
-"""No expressions: keys are columns."""
 
 
 def _follows(node: exp.Expr, equal: Mapping[str, exp.Expr]) -> bool:
@@ -334,14 +330,14 @@ def _follows(node: exp.Expr, equal: Mapping[str, exp.Expr]) -> bool:
 
 def _compared(tree: exp.Expr) -> Iterator[exp.Expr]:
     """What a query compares rows by, or gives to one that does."""
-    for select in tree.find_all(exp.Select):
+    for select in all_of(tree, exp.Select):
         yield from select.expressions
         yield from (select.args.get("group") or exp.Group()).expressions
-    for window in tree.find_all(exp.Window):
+    for window in all_of(tree, exp.Window):
         yield from window.args.get("partition_by") or []
-    for equal in tree.find_all(exp.EQ, exp.NullSafeEQ):
+    for equal in all_of(tree, exp.EQ, exp.NullSafeEQ):
         yield from (equal.left.unnest(), equal.right.unnest())
-    for among in tree.find_all(exp.In):
+    for among in all_of(tree, exp.In):
         yield among.this
 
 
@@ -350,7 +346,7 @@ def _within(node: exp.Expr, query: exp.Expr | None) -> exp.Expr | None:
     if not isinstance(query, exp.Select):
         return None
     given = {each.alias_or_name: each.unalias() for each in query.expressions}
-    if not all(column.name in given for column in node.find_all(exp.Column)):
+    if not all(column.name in given for column in all_of(node, exp.Column)):
         return None
 
     def inner(each: exp.Expr) -> exp.Expr:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from backfill_assets.query.computed_keys import ComputedKeys, may_be_key
 from backfill_assets.query.conditions import equalities
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.partition import PLACE, output_names, subqueries_of
 from backfill_assets.query.resolved import OCCURRENCE, sources_of, spelled_alias, spelled_node, unwrapped
 
@@ -26,7 +27,7 @@ def covers(tree: exp.Expr, computed: ComputedKeys) -> Iterator[tuple[int, dict[i
     _connect(tree, union)
     for spelled in computed.nodes:
         union.join(spelled, computed.inner.get(spelled, spelled))
-    owners = {spelled_alias(table): table.meta[PLACE] for table in tree.find_all(exp.Table) if OCCURRENCE in table.meta}
+    owners = {spelled_alias(table): table.meta[PLACE] for table in all_of(tree, exp.Table) if OCCURRENCE in table.meta}
     classes: dict[str, dict[int, str]] = {}
     for column in sorted(union.nodes):
         place = owners.get(computed.alias(column))
@@ -71,7 +72,7 @@ def _connect(node: exp.Expr, union: _Union) -> list[str]:
             union.join(_first(some), _first(other))
     for query in subqueries_of(inner):
         _connect_nested(query, union)
-    for column in inner.find_all(exp.Column):
+    for column in all_of(inner, exp.Column):
         union.find(spelled_node(column))
     return [_first(spelled_node(each)) if may_be_key(each) else "" for each in inner.expressions]
 

@@ -10,14 +10,15 @@ from collections.abc import Collection, Iterator, Mapping
 from sqlglot import exp
 
 from backfill_assets.query.functions import CURRENT_WORDS
+from backfill_assets.query.nodes import all_of
 
 __all__ = ["called_words"]
 
 
 def called_words(root: exp.Expr, tables: Mapping[str, Collection[str]]) -> Iterator[str]:
     """The words of a query that call functions. `tables`: the columns of each upstream, all names in lower case."""
-    named = {each.alias.lower(): each.this for each in root.find_all(exp.CTE)}
-    for column in root.find_all(exp.Column):
+    named = {each.alias.lower(): each.this for each in all_of(root, exp.CTE)}
+    for column in all_of(root, exp.Column):
         name = column.name.lower()
         if (
             not column.table

@@ -17,6 +17,7 @@ from backfill_assets.query.clock_texts import CLOCK_NODES, holds_times, may_be_t
 from backfill_assets.query.current_words import called_words
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import items_of
 from backfill_assets.query.refusals import place, refusal, refused_call, refused_text, refused_word
 
@@ -72,7 +73,7 @@ def check_deterministic(
     for name, (reason, clause) in _CLAUSES.items():
         for node in (each for each in root.walk() if each.args.get(name)):
             raise refusal(reason, f"the query has {clause}{place(node)}")
-    for node in root.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
+    for node in all_of(root, exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
     check_collations(root)
     check_words(root, tokens)
@@ -84,14 +85,14 @@ def check_deterministic(
         at = next((each for each in tokens if each.text.lower() == word), root)
         raise refused_word(word, place(at), hint=f"if a column is meant, name its table: t.{word}")
     no_time = _is_one_of(_timeless(root, tables), root)
-    for node in root.find_all(*CLOCK_NODES):
+    for node in all_of(root, *CLOCK_NODES):
         if reads_clock(node, no_time):
             raise refused_text(node.sql("spark"), place(node))
 
 
 def check_words(root: exp.Expr, tokens: Sequence[Token]) -> None:
     """Refuse words that call functions of the clock or the session without parentheses. Errors: `QueryError`."""
-    for node in root.find_all(*CURRENT_NODES):
+    for node in all_of(root, *CURRENT_NODES):
         word = node.sql("spark").removesuffix("()").lower()
         raise refused_word(word, place(next((each for each in tokens if each.text.lower() == word), node)))
 
@@ -99,8 +100,8 @@ def check_words(root: exp.Expr, tokens: Sequence[Token]) -> None:
 def check_collations(root: exp.Expr) -> None:
     """Refuse a query in which different strings are equal: the choice made by groups, extremes and LIMIT would be arbitrary.
     Errors: `QueryError`."""
-    types = [node.args["collate"] for node in root.find_all(exp.DataType) if node.args.get("collate")]
-    named = [node.expression for node in root.find_all(exp.Collate)]
+    types = [node.args["collate"] for node in all_of(root, exp.DataType) if node.args.get("collate")]
+    named = [node.expression for node in all_of(root, exp.Collate)]
     for each in (each for each in (*types, *named) if each.name.upper() != "UTF8_BINARY"):
         where = place(each.find_ancestor(exp.Cast, exp.Collate) or each)
         raise refusal(
@@ -114,10 +115,10 @@ def _timeless(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str
     """The names that hold no dates or times wherever they are columns, or what the query defines by them."""
     columns = [each for some in tables.values() for each in some]
     given: dict[str, list[exp.Expr]] = {}
-    for each in root.find_all(exp.Alias):
+    for each in all_of(root, exp.Alias):
         given.setdefault(each.alias.lower(), []).append(each.this)
     others = {each.name.lower() for each in columns if holds_times(each.type)}
-    others |= {each.name.lower() for alias in root.find_all(exp.TableAlias) for each in alias.columns}
+    others |= {each.name.lower() for alias in all_of(root, exp.TableAlias) for each in alias.columns}
     names = {each.name.lower() for each in columns} - others - given.keys()
     before = None
     while names != before:
@@ -129,7 +130,7 @@ def _timeless(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str
 
 def _is_one_of(names: Collection[str], root: exp.Expr) -> Callable[[exp.Column], bool]:
     """Whether a column of a query has one of these names, or is a field of one that has."""
-    tables = {each.alias_or_name.lower() for each in root.find_all(exp.Table, exp.Subquery, exp.CTE)}
+    tables = {each.alias_or_name.lower() for each in all_of(root, exp.Table, exp.Subquery, exp.CTE)}
 
     def is_one(column: exp.Column) -> bool:
         parts = [part.name.lower() for part in column.parts]
@@ -227,8 +228,8 @@ def _is_exact(value: tuple[str, ...], exact: Collection[str] | None) -> bool:
 def _exact(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
     """The names that are columns of exact types alone, wherever they are columns."""
     columns = [each for some in tables.values() for each in some]
-    given = {each.alias.lower() for each in root.find_all(exp.Alias, exp.CTE, exp.Subquery)}
-    given |= {each.name.lower() for alias in root.find_all(exp.TableAlias) for each in alias.columns}
+    given = {each.alias.lower() for each in all_of(root, exp.Alias, exp.CTE, exp.Subquery)}
+    given |= {each.name.lower() for alias in all_of(root, exp.TableAlias) for each in alias.columns}
     inexact = {each.name.lower() for each in columns if not _EXACT_TYPES.fullmatch(each.type)}
     return {each.name.lower() for each in columns} - given - inexact
 

@@ -9,6 +9,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.partition import is_aggregate_call
 
 __all__ = ["are_exact", "sums_are_kept"]
@@ -26,7 +27,7 @@ def sums_are_kept(tree: exp.Expr, tables: Mapping[str, tuple[Column, ...]]) -> b
     typed = _typed(tree, tables)
     if typed is None:
         return False
-    calls = (call for call in typed.find_all(exp.Sum, exp.Avg) if call.find_ancestor(exp.Query) is typed)
+    calls = (call for call in all_of(typed, exp.Sum, exp.Avg) if call.find_ancestor(exp.Query) is typed)
     return all(map(_is_kept, calls))
 
 

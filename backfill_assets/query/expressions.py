@@ -15,6 +15,7 @@ from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_collations, check_words, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import Part, upstream_named
 from backfill_assets.query.record_columns import UNSEEN
 from backfill_assets.query.refusals import nearest, place, refusal, refused_call, refused_text, refused_word
@@ -93,10 +94,10 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     if part.select.find(exp.Window):
         raise refusal("WINDOW", "the query has a window function (OVER)")
     _check_calls(part, aggregates)
-    for node in part.select.find_all(exp.Placeholder, exp.Parameter, exp.QueryTransform):
+    for node in all_of(part.select, exp.Placeholder, exp.Parameter, exp.QueryTransform):
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over a record")
     check_words(part.select, part.tokens)
-    for node in part.select.find_all(*CLOCK_NODES):
+    for node in all_of(part.select, *CLOCK_NODES):
         if reads_clock(node, partial(_has_no_time, scope)):
             raise refused_text(node.sql("spark"), place(node))
     for item in part.select.expressions:
@@ -113,7 +114,7 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
 
 def check_stars(part: Part) -> None:
     """Refuse `*` that is more than all columns of the upstream, as far as the text shows. Errors: `QueryError`."""
-    for star in part.select.find_all(exp.Star):
+    for star in all_of(part.select, exp.Star):
         column = star.parent if isinstance(star.parent, exp.Column) else star
         if isinstance(star.parent, exp.Count):
             continue
@@ -153,7 +154,7 @@ def check_used(upstreams: tuple[str, ...], tables: Mapping[str, tuple[Column, ..
 
 def named_columns(part: Part, scope: Scope) -> set[str]:
     """The upstream's columns that the part names, except by `*`."""
-    found = (scope.resolve(name_parts(column)) for column in part.select.find_all(exp.Column) if not _is_star(column))
+    found = (scope.resolve(name_parts(column)) for column in all_of(part.select, exp.Column) if not _is_star(column))
     return {resolved[0].name for resolved in found if resolved}
 
 
@@ -169,7 +170,7 @@ def _has_no_time(scope: Scope, column: exp.Column) -> bool:
 
 
 def _check_names(expression: exp.Expr, scope: Scope, aliases: Collection[str]) -> None:
-    for column in expression.find_all(exp.Column):
+    for column in all_of(expression, exp.Column):
         if _is_star(column):
             continue
         parts = name_parts(column)

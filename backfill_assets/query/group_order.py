@@ -10,6 +10,7 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.errors import QueryError
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import items_of, parse, tokenize
 from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import refusal
@@ -128,11 +129,11 @@ def _is_surely_meant(selected: exp.Expr, groups: Sequence[exp.Expr]) -> bool:
     of that: if its expression takes a column that GROUP BY does not name, it is what is grouped by.
     """
     named = {name for each in groups for name in _names(each)}
-    return any(named.isdisjoint(_names(column)) for column in selected.find_all(exp.Column))
+    return any(named.isdisjoint(_names(column)) for column in all_of(selected, exp.Column))
 
 
 def _names(node: exp.Expr) -> set[str]:
-    return {each.name.lower() for each in node.find_all(exp.Identifier)}
+    return {each.name.lower() for each in all_of(node, exp.Identifier)}
 
 
 def _select_around(tokens: Sequence[Token], at: int) -> int:

@@ -16,6 +16,7 @@ from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import AggregateQuery, Call, analyze_aggregate
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.exact import sums_are_kept
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.resolved import joins_of, spelled_node
 
 __all__ = ["Cut", "cut_at_groups"]
@@ -111,7 +112,7 @@ def _span(tokens: Sequence[Token]) -> tuple[Token, Token] | None:
 def _columns(tree: exp.Select) -> dict[int, str]:
     """The columns in SELECT and GROUP BY, spelled as in the tree, by where in the text their own name begins."""
     places = [*tree.expressions, *([tree.args["group"]] if tree.args.get("group") else [])]
-    found = [column for place in places for column in place.find_all(exp.Column) if column.table]
+    found = [column for place in places for column in all_of(place, exp.Column) if column.table]
     return {int(each.this.meta["start"]): spelled_node(each) for each in found if "start" in each.this.meta}
 
 
@@ -120,7 +121,7 @@ def _edits(
 ) -> Iterator[tuple[int, int, str, str]]:
     """Where columns stand outside of FROM and WHERE: from and to, which column, and what the result's column is called."""
     shared = {name.name.lower() for join in joins_of(root) for name in join.args.get("using") or []}
-    for column in root.find_all(exp.Column):
+    for column in all_of(root, exp.Column):
         parts = list(column.parts)
         if parts[0].meta.get("start", kept.start) in kept:
             continue
@@ -148,6 +149,6 @@ def _kinds(tree: exp.Select, tables: Mapping[str, tuple[Column, ...]]) -> dict[s
     named = {name.lower(): columns for name, columns in tables.items()}
     return {
         spelled_node(exp.column(column.name.lower(), table.alias_or_name)): column.type
-        for table in tree.find_all(exp.Table)
+        for table in all_of(tree, exp.Table)
         for column in named.get(table.name, ())
     }

@@ -14,6 +14,7 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.errors import QueryError
 from backfill_assets.query.determinism import refused_calls
 from backfill_assets.query.expressions import Output, Scope, lambda_parameters, name_parts
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import Part, parse, tokenize
 from backfill_assets.query.refusals import place_of, refusal
 from backfill_assets.query.spelling import Word, backquoted, words_of
@@ -77,7 +78,7 @@ class GroupedText:
 
 
 def _column_words(select: exp.Select, scope: Scope) -> Iterator[tuple[int, Word]]:
-    for column in select.find_all(exp.Column):
+    for column in all_of(select, exp.Column):
         parts = name_parts(column)
         found = scope.resolve(parts)
         if found is None or parts[0].lower() in lambda_parameters(column):
@@ -90,7 +91,7 @@ def _column_words(select: exp.Select, scope: Scope) -> Iterator[tuple[int, Word]
 
 def _keys_of_maps(select: exp.Select, scope: Scope) -> Iterator[int]:
     """Where names begin that may be keys of a map, whose case counts."""
-    for column in select.find_all(exp.Column):
+    for column in all_of(select, exp.Column):
         found = scope.resolve(name_parts(column))
         if found is not None and _MAPS.intersection(re.findall(r"\w+", found[0].type.upper())):
             yield from (each.meta.get("start", -1) for each in column.parts[len(column.parts) - len(found[1]) :])
@@ -105,7 +106,7 @@ def _unnamed(item: tuple[Token, ...], node: exp.Expr) -> tuple[Token, ...]:
 def _bare(text: str) -> exp.Expr:
     query = f"SELECT {text}"
     tree = parse(query, tokenize(query))
-    for bracket in list(tree.find_all(exp.Paren)):
+    for bracket in all_of(tree, exp.Paren):
         bracket.replace(bracket.this)
     return tree
 

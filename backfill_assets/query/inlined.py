@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.errors import QueryError
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.spelling import backquoted
 from backfill_assets.query.window_orders import inside_brackets
@@ -51,13 +52,13 @@ def inlined(query: str) -> str:
             if text == query:
                 raise
             return query
-        clauses = list(root.find_all(exp.With))
+        clauses = all_of(root, exp.With)
         if not clauses:
             return text
         if sum(len(each.expressions) for each in clauses) > _MOST_NAMES:
             return query
         # The innermost first, so that no name in it can hide one that is moved there.
-        clause = next(each for each in clauses if sum(1 for _ in _query_of(each).find_all(exp.With)) == 1)
+        clause = next(each for each in clauses if len(all_of(_query_of(each), exp.With)) == 1)
         less = None if clause.args.get("recursive") else _without_last(text, tokens, clause)
         if less is None or len(less) > _MOST * len(query):
             return query
@@ -77,7 +78,7 @@ def _without_last(text: str, tokens: Sequence[Token], clause: exp.With) -> str |
     """
     cte = clause.expressions[-1]
     definition = _definition(text, tokens, cte)
-    named = (table for table in _query_of(clause).find_all(exp.Table) if _names(table, cte))
+    named = (table for table in all_of(_query_of(clause), exp.Table) if _names(table, cte))
     places = [table for table in named if table.find_ancestor(exp.With) is not clause]
     is_query = isinstance(cte.this, exp.Select | exp.SetOperation)
     if definition is None or not is_query or not all(map(_is_located, places)):

@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from backfill_assets.query.conditions import conjuncts
 from backfill_assets.query.ddl import Column
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.partition import has_aggregates, is_grouped, output_names, subqueries_of
 from backfill_assets.query.resolved import (
@@ -43,14 +44,14 @@ def read_trees(
     root: exp.Expr, found: tuple[Occurrence, ...], tables: Mapping[str, tuple[Column, ...]]
 ) -> tuple[exp.Expr, exp.Expr | None]:
     """A query and its tree for analysis (`resolved`), both with inner joins for outer ones where these give the same."""
-    for number, join in enumerate(root.find_all(exp.Join)):
+    for number, join in enumerate(all_of(root, exp.Join)):
         join.meta[_NUMBER] = number
     tree = resolved(root, found, tables)
     numbers = frozenset[int]() if tree is None else _made_inner(tree)
     if not numbers:
         return root, tree
     same = root.copy()
-    for join in same.find_all(exp.Join):
+    for join in all_of(same, exp.Join):
         if join.meta[_NUMBER] in numbers:
             _make_inner(join)
     return same, tree

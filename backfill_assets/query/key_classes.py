@@ -17,9 +17,11 @@ from sqlglot import Token, TokenType, exp
 from backfill_assets.query.computed_keys import ComputedKeys, Hops, note_constants
 from backfill_assets.query.covers import covers
 from backfill_assets.query.kinds import are_typed, kind_of, kind_of_type
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.partition import (
     PLACE,
     Partition,
+    Shape,
     all_aggregates_known,
     output_names,
     partition,
@@ -174,7 +176,7 @@ def key_classes(
         >>> key_classes(root, tokens, tree, [{"x": "INT"}, {"y": "INT"}]).classes
         (KeyClass(columns={0: 'x', 1: 'y'}, output='x', kind='INTEGER', is_hidden=False),)
     """
-    places = list(tree.find_all(exp.Table))
+    places = all_of(tree, exp.Table)
     if len(places) > _MAX_PLACES or not all_aggregates_known(root, tokens) or not are_typed(tree, types):
         return NO_CLASSES
     for place, table in enumerate(places):
@@ -232,24 +234,25 @@ def _options(
         tree, several=carried
     )  # what else is computed of these rows has to be left out of the result
     whole = _Whole(tree, types, computed, carried)
+    shape = Shape(tree, computed)
     for target, cover in covers(tree, computed):
-        for found in _found(tree, target, cover, computed):
+        for found in _found(shape, target, cover):
             option = whole.option(found) if asking or not found.apart else None
             if option is not None and frozenset(option.columns.items()) not in seen:
                 seen.add(frozenset(option.columns.items()))
                 yield option
 
 
-def _found(tree: exp.Expr, target: int, cover: Mapping[int, str], computed: ComputedKeys) -> Iterator[Partition]:
+def _found(shape: Shape, target: int, cover: Mapping[int, str]) -> Iterator[Partition]:
     """The partition by a cover; where it has places apart, also that without these, and itself only if both tell the same."""
-    found = partition(tree, target, cover, computed)
+    found = partition(shape, target, cover)
     if found is None:
         return
     if not found.apart:
         yield found
         return
     left = {place: column for place, column in found.cover.items() if place not in found.apart}
-    plain = partition(tree, target if target in left else min(left, default=-1), left, computed)
+    plain = partition(shape, target if target in left else min(left, default=-1), left)
     if plain is not None and not plain.apart:
         if (plain.cover, plain.carriers, plain.outputs) == (left, found.carriers, found.outputs):
             yield found
@@ -280,7 +283,7 @@ class _Whole:
         """A partition by occurrence, if it takes some of them, with values of one kind."""
         held: dict[int, _Held] = {}
         nulls: set[int] = set()
-        for table in self.tree.find_all(exp.Table):
+        for table in all_of(self.tree, exp.Table):
             number = table.meta.get(OCCURRENCE)
             if number is not None:
                 place = table.meta[PLACE]

@@ -9,6 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.annotate_types import annotate_types
 
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.resolved import OCCURRENCE, unwrapped
 
 __all__ = ["TIMES", "are_typed", "kind_of", "kind_of_type", "kinds_given"]
@@ -39,9 +40,7 @@ def are_typed(tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> bool:
     """Note in all nodes of a tree (`resolved`) of which types they are, as far as that can be told without Spark; `types` are
     those of the columns of each occurrence. False where the types cannot be read."""
     schema: dict[str, object] = {
-        table.name: dict(types[table.meta[OCCURRENCE]])
-        for table in tree.find_all(exp.Table)
-        if OCCURRENCE in table.meta
+        table.name: dict(types[table.meta[OCCURRENCE]]) for table in all_of(tree, exp.Table) if OCCURRENCE in table.meta
     }
     try:
         annotate_types(tree, schema=schema, dialect="spark")
@@ -55,7 +54,7 @@ def are_typed(tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> bool:
 def _say_types(tree: exp.Expr) -> bool:
     """Put a cast, which changes nothing, around calls of whose types sqlglot knows less than Spark. Returns whether there was
     such a call."""
-    calls = tree.find_all(exp.DateTrunc, exp.Dot, exp.TimestampTrunc)
+    calls = all_of(tree, exp.DateTrunc, exp.Dot, exp.TimestampTrunc)
     found = [node for node in calls if _type(node) and not isinstance(node.parent, exp.Cast)]
     for node in found:
         node.replace(exp.Cast(this=node.copy(), to=exp.DataType.build(_type(node), dialect="spark")))

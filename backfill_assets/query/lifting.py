@@ -16,6 +16,7 @@ from typing import Final
 from sqlglot import exp
 
 from backfill_assets.query.key_classes import KeyClass, KeyClasses, Lookup, partitions
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.resolved import OCCURRENCE, joins_of, sources_of, unwrapped
 
 __all__ = ["with_lifts"]
@@ -76,7 +77,7 @@ def _shortest(place: int, classes: KeyClasses, steps: Sequence[tuple[_Scope, Key
 def _scopes(tree: exp.Expr) -> Iterator[_Scope]:
     """The scopes of a query, with the occurrences that they need. What is correlated is one for each row outside, whose
     columns are constants in it."""
-    for select in tree.find_all(exp.Select):
+    for select in all_of(tree, exp.Select):
         core = exp.Select(expressions=[exp.Literal.number(1)])
         for name in ("from_", "joins", "laterals", "where"):
             value = select.args.get(name)
@@ -90,7 +91,7 @@ def _scopes(tree: exp.Expr) -> Iterator[_Scope]:
 def _within(clause: object) -> Iterator[exp.Select]:
     for node in clause if isinstance(clause, list) else [clause]:
         if isinstance(node, exp.Expr):
-            yield from node.find_all(exp.Select)
+            yield from all_of(node, exp.Select)
 
 
 def _needed(source: exp.Expr) -> set[int]:

@@ -7,6 +7,7 @@ from sqlglot import exp
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.inlined import inlined
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import occurrences
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.resolved import OCCURRENCE, resolved, sources_of, unwrapped
@@ -60,7 +61,7 @@ def _given(node: exp.Expr, names: list[str]) -> list[tuple[str, _Columns]]:
     }
     tables = {
         source.alias_or_name: names[source.meta[OCCURRENCE]]
-        for source in inner.find_all(exp.Table)
+        for source in all_of(inner, exp.Table)
         if OCCURRENCE in source.meta
     }
     return [(name, _taken(each, tables, known)) for each in inner.expressions for name in _names_of(each)]
@@ -74,7 +75,7 @@ def _names_of(item: exp.Expr) -> list[str]:
 def _taken(node: exp.Expr, tables: Mapping[str, str], known: Mapping[str, Mapping[str, _Columns]]) -> _Columns:
     """The columns that an expression takes, those of subqueries in it included."""
     found: _Columns = set()
-    for column in node.find_all(exp.Column):
+    for column in all_of(node, exp.Column):
         if column.table in tables:
             found.add((tables[column.table], column.name))
         found |= known.get(column.table, {}).get(column.name, set())

@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import Token, exp
 
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.partition import all_aggregates_known, has_aggregates
 from backfill_assets.query.resolved import joins_of, sources_of, unwrapped
@@ -77,7 +78,7 @@ def linearity(root: exp.Expr, tokens: Sequence[Token], found: Sequence[Occurrenc
     part_of = {
         _start(table): number
         for number, select in enumerate(selects)
-        for table in select.find_all(exp.Table)
+        for table in all_of(select, exp.Table)
         if isinstance(table.this, exp.Identifier)
     }
     places = {start for select in selects for start in _linear(select)}
@@ -107,7 +108,7 @@ def _only_union(select: exp.Select) -> exp.SetOperation | None:
     inner = unwrapped(sources[0]) if len(sources) == 1 else None
     if not isinstance(inner, exp.SetOperation) or not _looks_row_by_row(select):
         return None
-    every, inside = (len(list(node.find_all(exp.Table))) for node in (select, inner))
+    every, inside = (len(all_of(node, exp.Table)) for node in (select, inner))
     return inner if every == inside else None
 
 

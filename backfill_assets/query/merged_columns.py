@@ -6,6 +6,7 @@ from sqlglot import exp
 
 from backfill_assets.query.conditions import equalities
 from backfill_assets.query.kinds import are_typed
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.resolved import joins_of, may_lose_left, spelled_alias, spelled_node
 
 __all__ = ["take_first"]
@@ -30,10 +31,10 @@ def take_first(tree: exp.Expr, types: Sequence[Mapping[str, str]]) -> None:
     """
     if tree.find(exp.Coalesce) is None or not are_typed(tree, types):
         return
-    for select in tree.find_all(exp.Select):
+    for select in all_of(tree, exp.Select):
         # Joins one after the other: with several names in USING, ON compares with what the joins before have merged.
         for part in () if may_lose_left(select) else (*joins_of(select), select):
-            for call in list(part.find_all(exp.Coalesce)):
+            for call in all_of(part, exp.Coalesce):
                 _take(call, select)
 
 

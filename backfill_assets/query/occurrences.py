@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope, traverse_scope
 
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, TABLE_FUNCTIONS
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import upstream_named
 from backfill_assets.query.refusals import refusal, refused_call
 from backfill_assets.query.spelling import backquoted
@@ -75,7 +76,7 @@ def _occurrence(table: exp.Table, upstreams: Sequence[str]) -> Occurrence:
 
 def _tables(root: exp.Expr) -> Iterator[exp.Table]:
     """The tables that are upstreams, scope by scope. Tables that are neither upstreams nor names of WITH are refused."""
-    for called in root.find_all(exp.Table, exp.Lateral):
+    for called in all_of(root, exp.Table, exp.Lateral):
         if isinstance(called.this, exp.Func):
             _check_function(called)
     small = _in_small_letters(root)
@@ -84,8 +85,8 @@ def _tables(root: exp.Expr) -> Iterator[exp.Table]:
     except SqlglotError as error:
         raise refusal("SYNTAX", f"the query cannot be read: {error}") from None
     named = {id(table): table for scope in scopes for table in _sources(scope)}
-    defined = {each.alias for each in small.find_all(exp.CTE)}
-    for table in small.find_all(exp.Table):
+    defined = {each.alias for each in all_of(small, exp.CTE)}
+    for table in all_of(small, exp.Table):
         if not isinstance(table.this, exp.Identifier):
             continue  # a function in FROM
         if id(table) in named:
@@ -121,13 +122,13 @@ def _sources(scope: Scope) -> Iterator[exp.Table]:
 def _in_small_letters(root: exp.Expr) -> exp.Expr:
     """The query, or a copy in which names of WITH, and the tables that may mean them, have the same spelling: Spark ignores
     case."""
-    defined = {each.alias.lower() for each in root.find_all(exp.CTE)}
+    defined = {each.alias.lower() for each in all_of(root, exp.CTE)}
     if not defined:
         return root
     small = root.copy()
-    for cte in small.find_all(exp.CTE):
+    for cte in all_of(small, exp.CTE):
         cte.args["alias"].this.set("this", cte.alias.lower())
-    for table in small.find_all(exp.Table):
+    for table in all_of(small, exp.Table):
         if isinstance(table.this, exp.Identifier) and not table.args.get("db") and table.name.lower() in defined:
             table.this.set("this", table.name.lower())
     return small

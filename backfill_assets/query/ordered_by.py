@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import items_of, with_depth
 from backfill_assets.query.resolved import joins_of, merges, sources_of
 from backfill_assets.query.select_list import bounds_of_list
@@ -75,7 +76,7 @@ class Result:
         is_name = isinstance(value, exp.Column) and len(words) == 1 and words[0].text in self.names
         if is_name and (not words[0].table or (self.is_all and words[0].table not in self.names)):
             return self.names.index(words[0].text)
-        if value.find(exp.Query) or any(map(self._is_other, value.find_all(exp.Column))):
+        if value.find(exp.Query) or any(map(self._is_other, all_of(value, exp.Column))):
             return None
         return next((at for at, each in enumerate(self.items) if _are_same(each, words)), None)
 

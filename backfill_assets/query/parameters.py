@@ -11,6 +11,7 @@ from typing import Final
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.errors import QueryError
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import Occurrence, bound
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.resolved import OCCURRENCE, sources_of
@@ -47,7 +48,7 @@ def parameters(
     """
     numbers = {each.start: at for at, each in enumerate(found)}
     chosen: list[Parameter] = []
-    for node in (each for each in root.find_all(exp.Subquery) if isinstance(each.parent, _AROUND)):
+    for node in (each for each in all_of(root, exp.Subquery) if isinstance(each.parent, _AROUND)):
         places = _places_named(node, numbers)
         is_within = any(places <= each.places for each in chosen)
         if places and not is_within and _is_alone(tree, places):
@@ -58,25 +59,25 @@ def parameters(
 
 def _places_named(node: exp.Expr, numbers: Mapping[int, int]) -> frozenset[int]:
     """The occurrences within a node; none where it names a table that is no occurrence, such as one of WITH."""
-    tables = (table for table in node.find_all(exp.Table) if isinstance(table.this, exp.Identifier))
+    tables = (table for table in all_of(node, exp.Table) if isinstance(table.this, exp.Identifier))
     places = frozenset(numbers.get(int(table.parts[0].meta.get("start", -1)), -1) for table in tables)
     return frozenset() if -1 in places else places
 
 
 def _is_alone(tree: exp.Expr, places: frozenset[int]) -> bool:
     """Whether occurrences are read in subqueries that name no column from around them."""
-    inside = [node for node in tree.find_all(exp.Subquery) if _places_in(node) == places]
+    inside = [node for node in all_of(tree, exp.Subquery) if _places_in(node) == places]
     return bool(inside) and not any(map(_looks_out, inside))
 
 
 def _places_in(node: exp.Expr) -> frozenset[int]:
-    return frozenset(table.meta[OCCURRENCE] for table in node.find_all(exp.Table) if OCCURRENCE in table.meta)
+    return frozenset(table.meta[OCCURRENCE] for table in all_of(node, exp.Table) if OCCURRENCE in table.meta)
 
 
 def _looks_out(node: exp.Expr) -> bool:
     """Whether a subquery names a column of a source that is not its own; or one of which that cannot be told."""
-    own = {source.alias_or_name for select in node.find_all(exp.Select) for source in sources_of(select)}
-    return any(column.table not in own for column in node.find_all(exp.Column))
+    own = {source.alias_or_name for select in all_of(node, exp.Select) for source in sources_of(select)}
+    return any(column.table not in own for column in all_of(node, exp.Column))
 
 
 def _template(query: str, tokens: Sequence[Token], node: exp.Subquery, held: Sequence[tuple[int, Occurrence]]) -> str:

@@ -16,6 +16,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.parsers.spark import SparkParser
 
 from backfill_assets.query.interpreted import check_interpreted
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.refusals import nearest, place, refusal
 
 __all__ = [
@@ -346,7 +347,7 @@ def _check_clauses(node: exp.Expr, *, allowed: tuple[str, ...]) -> None:
 
 
 def _check_inner_queries(select: exp.Select) -> None:
-    inner = [node for node in select.find_all(exp.Query, exp.Values) if node is not select]
+    inner = [node for node in all_of(select, exp.Query, exp.Values) if node is not select]
     if any(isinstance(node, exp.Subquery) and node.find(exp.Join) for node in inner):
         raise refusal("JOIN", "the query has a join")
     if inner:

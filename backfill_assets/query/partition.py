@@ -12,11 +12,12 @@ from typing import Final
 
 from sqlglot import Token, exp
 
-from backfill_assets.query.computed_keys import NOT_COMPUTED, ComputedKeys
+from backfill_assets.query.computed_keys import ComputedKeys
 from backfill_assets.query.conditions import closed, conjuncts, either_way, equalities, is_set, with_not
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.grouping import aggregates_in
 from backfill_assets.query.kinds import kind_of, kinds_given
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.resolved import (
     has_grouping_sets,
     joins_of,
@@ -31,6 +32,7 @@ from backfill_assets.query.resolved import (
 __all__ = [
     "PLACE",
     "Partition",
+    "Shape",
     "all_aggregates_known",
     "has_aggregates",
     "is_aggregate_call",
@@ -84,18 +86,48 @@ class _UnfitError(Exception):
         self.places = places
 
 
-def partition(
-    tree: exp.Expr, target: int, cover: Mapping[int, str], computed: ComputedKeys = NOT_COMPUTED
-) -> Partition | None:
-    """The largest part of a cover by which a query is partitioned; None if that leaves the `target` out.
+class Shape:
+    """The query for analysis (`resolved`), with the number of each table in `meta[PLACE]` and its computed keys. It does not
+    change, so what is found of its parts is found once for all covers."""
 
-    `tree` is the query for analysis (`resolved`), with the number of each table in `meta[PLACE]`, `computed` its expressions.
-    """
+    def __init__(self, tree: exp.Expr, computed: ComputedKeys) -> None:
+        self.tree = tree
+        self.computed = computed
+        self._spelled: dict[int, str] = {}
+        self._equal: dict[int, list[tuple[str, str]]] = {}
+        self._queries: dict[int, list[exp.Query]] = {}
+
+    def spelled(self, nodes: Sequence[exp.Expr]) -> list[str]:
+        """The spelling of each node."""
+        for node in nodes:
+            if id(node) not in self._spelled:
+                self._spelled[id(node)] = spelled_node(node)
+        return [self._spelled[id(node)] for node in nodes]
+
+    def equal(self, condition: exp.Expr | None) -> list[tuple[str, str]]:
+        """What a condition says is equal."""
+        if id(condition) not in self._equal:
+            self._equal[id(condition)] = list(equalities(condition))
+        return self._equal[id(condition)]
+
+    def queries(self, select: exp.Select) -> list[exp.Query]:
+        """The queries inside of a SELECT."""
+        if id(select) not in self._queries:
+            self._queries[id(select)] = subqueries_of(select)
+        return self._queries[id(select)]
+
+    def kept(self, carriers: frozenset[str], by: Sequence[exp.Expr]) -> frozenset[str]:
+        """The carriers of which rows that are equal in all of `by` have one value."""
+        return self.computed.kept(carriers, dict(zip(self.spelled(by), (each.unalias() for each in by), strict=True)))
+
+
+def partition(shape: Shape, target: int, cover: Mapping[int, str]) -> Partition | None:
+    """The largest part of a cover by which a query is partitioned; None if that leaves the `target` out."""
     left = dict(cover)
     while target in left:
         try:
-            check = _Check(left, target, computed)
-            rows = check.query(tree, frozenset())
+            check = _Check(left, target, shape)
+            rows = check.query(shape.tree, frozenset())
         except _UnfitError as unfit:
             if not unfit.places & left.keys():
                 return None
@@ -159,16 +191,17 @@ def subqueries_of(select: exp.Select) -> list[exp.Query]:
 class _Check:
     """Looks at a query from its tables to its result. Errors: `_UnfitError` with places that cannot be covered."""
 
-    def __init__(self, cover: Mapping[int, str], target: int, computed: ComputedKeys) -> None:
+    def __init__(self, cover: Mapping[int, str], target: int, shape: Shape) -> None:
         self.cover = cover
         self.target = target
-        self.computed = computed
+        self.shape = shape
+        self.computed = shape.computed
         self.apart: set[int] = set()
         self.nulls: set[int] = set()
 
     def covered(self, *nodes: exp.Expr) -> set[int]:
         """The covered places within nodes."""
-        tables = (table for node in nodes for table in node.find_all(exp.Table))
+        tables = (table for node in nodes for table in all_of(node, exp.Table))
         return {int(table.meta.get(PLACE, -1)) for table in tables} & self.cover.keys()
 
     def refuse(self, *nodes: exp.Expr) -> None:
@@ -209,13 +242,13 @@ class _Check:
         self._check_subqueries(select, replace(rows, carriers=single), outer)
         if not rows.covered:
             return rows
-        if any(a in single and b in outer for a, b in either_way(equalities(select.args.get("where")))):
+        if any(a in single and b in outer for a, b in either_way(self.shape.equal(select.args.get("where")))):
             return _Rows(covered=True, linked=True)
         carriers = self._grouped(select, rows.carriers)
         self._check_windows(select, self.computed.of_one_value(carriers))
-        outputs = tuple(at for at, each in enumerate(select.expressions) if spelled_node(each) in carriers)
+        outputs = tuple(at for at, each in enumerate(self.shape.spelled(select.expressions)) if each in carriers)
         compares = any(select.args.get(name) for name in ("limit", "offset", "kind"))
-        given = self.computed.kept(carriers, select.expressions)
+        given = self.shape.kept(carriers, select.expressions)
         if compares or (select.args.get("distinct") and not given):
             self.refuse(select)
         return _Rows(covered=True, carriers=carriers, outputs=outputs)
@@ -279,7 +312,7 @@ class _Check:
 
     def _equal(self, condition: exp.Expr | None) -> list[tuple[str, str]]:
         """What a condition says is equal, of values of which rows have one: for others, Spark makes several rows of each."""
-        return [pair for pair in equalities(condition) if not self.computed.hops.keys() & {*pair}]
+        return [pair for pair in self.shape.equal(condition) if not self.computed.hops.keys() & {*pair}]
 
     def _unlinked(self, before: list[exp.Expr], join: exp.Join) -> None:
         """Two sides are covered that are not joined by the key: the one without the target is to be left out."""
@@ -288,7 +321,7 @@ class _Check:
 
     def _check_subqueries(self, select: exp.Select, rows: _Rows, outer: frozenset[str]) -> None:
         top = {id(each) for each in conjuncts(select.args.get("where"))}
-        for inner in subqueries_of(select):
+        for inner in self.shape.queries(select):
             found = self.query(inner, rows.carriers | outer)
             holder = inner.parent
             while isinstance(holder, exp.Subquery):
@@ -297,7 +330,7 @@ class _Check:
             alike = (
                 isinstance(holder, exp.In)
                 and id(around) in top
-                and spelled_node(holder.this) in rows.carriers
+                and self.shape.spelled([holder.this])[0] in rows.carriers
                 and 0 in found.outputs
                 and kinds_given(inner)[0] == kind_of(holder.this)
             )
@@ -328,15 +361,15 @@ class _Check:
             self.refuse(select)
         by_all = [each.unalias() for each in select.expressions if not has_aggregates(each)]
         keys = by_all if group.args.get("all") else group.expressions
-        left = self.computed.kept(carriers, keys)
+        left = self.shape.kept(carriers, keys)
         if not left:
             self.refuse(select)
         return left
 
     def _check_windows(self, select: exp.Select, carriers: frozenset[str]) -> None:
         for part in (*select.expressions, *(select.args.get(name) for name in ("qualify", "order"))):
-            for window in part.find_all(exp.Window) if isinstance(part, exp.Expr) else ():
-                if not self.computed.kept(carriers, window.args.get("partition_by") or []):
+            for window in all_of(part, exp.Window) if isinstance(part, exp.Expr) else ():
+                if not self.shape.kept(carriers, window.args.get("partition_by") or []):
                     self.refuse(select)
 
 

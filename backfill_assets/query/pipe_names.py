@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.errors import QueryError
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.refusals import place, refusal
 from backfill_assets.query.spelling import sliced
@@ -64,5 +65,5 @@ def _names_in(text: str) -> frozenset[str] | None:
         root = parse(text, tokenize(text))
     except QueryError:
         return None
-    tables = {part.name.lower() for table in root.find_all(exp.Table) for part in table.parts}
-    return frozenset(tables | {alias.name.lower() for alias in root.find_all(exp.TableAlias)})
+    tables = {part.name.lower() for table in all_of(root, exp.Table) for part in table.parts}
+    return frozenset(tables | {alias.name.lower() for alias in all_of(root, exp.TableAlias)})

@@ -13,6 +13,7 @@ from backfill_assets.query.aggregate import CLAUSES, AggregateQuery, analyze_agg
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_calls, check_collations, check_words
 from backfill_assets.query.expressions import check_used, name_parts, scope_of
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import parse, parse_parts, tokenize
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.relational import RelationalQuery, analyze_relational
@@ -93,7 +94,7 @@ def key_of_text(
         >>> key_of_text("SELECT city, count(*) AS n FROM t GROUP BY city", (("t", ("id",)),))
         ('city',)
     """
-    named = [part for each in parse(query, tokenize(query)).find_all(exp.Column) for part in name_parts(each)]
+    named = [part for each in all_of(parse(query, tokenize(query)), exp.Column) for part in name_parts(each)]
     tables = {}
     for table, key in keys:
         spelled_as = {name.lower(): name for name in (*named, *key) if name != "*"}
@@ -140,9 +141,9 @@ def _means_all(root: exp.Expr) -> bool:
     """Whether a query refers to all columns of a table without their names."""
     if renames_columns(root):
         return True
-    stars = any(not isinstance(star.parent, exp.Count) for star in root.find_all(exp.Star))
-    natural = any(join.method.upper() == "NATURAL" for join in root.find_all(exp.Join))
-    return stars or natural or any(not pivot.unpivot for pivot in root.find_all(exp.Pivot))
+    stars = any(not isinstance(star.parent, exp.Count) for star in all_of(root, exp.Star))
+    natural = any(join.method.upper() == "NATURAL" for join in all_of(root, exp.Join))
+    return stars or natural or any(not pivot.unpivot for pivot in all_of(root, exp.Pivot))
 
 
 def input_columns(query: Query) -> dict[str, tuple[Column, ...]]:

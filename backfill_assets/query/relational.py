@@ -37,6 +37,7 @@ from backfill_assets.query.limited import By, ending
 from backfill_assets.query.linear import NOWHERE, Linearity, linearity
 from backfill_assets.query.merged_columns import take_first
 from backfill_assets.query.named_outputs import named_outputs
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import Occurrence, occurrences
 from backfill_assets.query.origins import origins
 from backfill_assets.query.parameters import Parameter, parameters
@@ -318,7 +319,7 @@ def _with_rules(
 def _used(root: exp.Expr, tokens: Sequence[Token], columns: Sequence[str]) -> frozenset[str]:
     """The columns of an upstream that a query may use: all of them where it gives them other names, by their order, or where
     FROM without SELECT stands for all."""
-    given = (each for select in root.find_all(exp.Select) for each in select.expressions)
+    given = (each for select in all_of(root, exp.Select) for each in select.expressions)
     every = renames_columns(root) or any(isinstance(each, exp.Star) for each in given)
     return frozenset(columns) if every else used_columns(tokens, columns)
 

@@ -8,6 +8,7 @@ from backfill_assets.query.clock import ANY_TIME, at_time
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_deterministic
 from backfill_assets.query.expressions import check_used
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import bound, occurrences
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.refusals import refusal
@@ -55,8 +56,10 @@ def read_text(query: str, tables: Mapping[str, Sequence[Column]] | None = None) 
     root = parse(query, tokens)
     rows = None if tables is None else RowColumns(root, occurrences(root, list(tables)), tables)
     text = completed(query, tokens, root, rows)
-    tokens = tokenize(text)
-    return text, tokens, parse(text, tokens)
+    if text != query:
+        tokens = tokenize(text)
+        root = parse(text, tokens)
+    return text, tokens, root
 
 
 def spelled_text(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
@@ -64,7 +67,7 @@ def spelled_text(query: str, tokens: Sequence[Token], root: exp.Expr) -> str:
     # The case of a name may be part of the result, wherever the name is.
     names = {
         node.meta.get("start", -1)
-        for node in root.find_all(exp.Identifier)
+        for node in all_of(root, exp.Identifier)
         if not isinstance(node.parent, exp.Table | exp.TableAlias) or node.arg_key == "columns"
     }
     return joined_words(word.text for word in words_of(query, tokens, names))

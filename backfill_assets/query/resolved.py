@@ -12,6 +12,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.parsing import FAULTS
 from backfill_assets.query.row_columns import name_subqueries
@@ -44,11 +45,11 @@ _WINDOWS: Final = ("window", "session_window")
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
     is_unclear = root.find(exp.With) is not None or renames_columns(root) or _names_all(root, found, tables)
-    if is_unclear or any(map(_merges_after_loss, root.find_all(exp.Select))):
+    if is_unclear or any(map(_merges_after_loss, all_of(root, exp.Select))):
         return None
     tree = root.copy()
     numbers = {each.start: number for number, each in enumerate(found)}
-    for table in tree.find_all(exp.Table):
+    for table in all_of(tree, exp.Table):
         if table.parts[0].meta.get("start") in numbers:
             table.meta[OCCURRENCE] = numbers[table.parts[0].meta["start"]]
     schema: dict[str, object] = {
@@ -60,7 +61,7 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
         tree = qualify(tree, schema=schema, dialect="spark", quote_identifiers=False)
     except (SqlglotError, *FAULTS):
         return None
-    for identifier in tree.find_all(exp.Identifier):
+    for identifier in all_of(tree, exp.Identifier):
         identifier.set("quoted", False)
     _rename(tree, [], count())
     return tree
@@ -68,12 +69,12 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
 
 def _names_all(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> bool:
     """Whether the `all` of GROUP BY ALL or ORDER BY ALL may be the name of a column, which Spark takes then."""
-    is_said = any(group.args.get("all") for group in root.find_all(exp.Group))
-    is_said = is_said or any(each.this.name.lower() == "all" for each in root.find_all(exp.Ordered))
+    is_said = any(group.args.get("all") for group in all_of(root, exp.Group))
+    is_said = is_said or any(each.this.name.lower() == "all" for each in all_of(root, exp.Ordered))
     columns = (column.name for each in found for column in tables[each.upstream])
     names = (
         *columns,
-        *(each.name for each in root.find_all(exp.Identifier) if not isinstance(each.parent, exp.Column)),
+        *(each.name for each in all_of(root, exp.Identifier) if not isinstance(each.parent, exp.Column)),
     )
     return is_said and "all" in {name.lower() for name in names}
 
@@ -102,7 +103,7 @@ def has_grouping_sets(group: exp.Group) -> bool:
 
 def renames_columns(root: exp.Expr) -> bool:
     """Whether a query gives other names to the columns of a table, by their order: `FROM t AS x(a, b)`."""
-    aliases = (table.args.get("alias") for table in root.find_all(exp.Table))
+    aliases = (table.args.get("alias") for table in all_of(root, exp.Table))
     return any(isinstance(alias, exp.TableAlias) and bool(alias.args.get("columns")) for alias in aliases)
 
 
@@ -114,7 +115,7 @@ def spelled_node(node: exp.Expr) -> str:
         return ".".join(map(_spelled_part, value.parts))
     text = value.sql("spark", unsupported_level=ErrorLevel.IGNORE)
     # sqlglot spells these as their first argument, or without the others.
-    lost = list(value.find_all(exp.ArgMax, exp.ArgMin, exp.ParseJSON, exp.ToChar))
+    lost = all_of(value, exp.ArgMax, exp.ArgMin, exp.ParseJSON, exp.ToChar)
     return " ".join([text, *map(repr, lost)])
 
 
@@ -154,12 +155,12 @@ def joins_of(select: exp.Select) -> list[exp.Join]:
 
 def _put_calls(tree: exp.Expr, columns: Collection[str]) -> None:
     """Put the call in the place of `window.start` where GROUP BY calls `window(...)`, if nothing else has that name."""
-    others = {each.name.lower() for each in tree.find_all(exp.Identifier) if not isinstance(each.parent, exp.Column)}
-    for select in tree.find_all(exp.Select):
+    others = {each.name.lower() for each in all_of(tree, exp.Identifier) if not isinstance(each.parent, exp.Column)}
+    for select in all_of(tree, exp.Select):
         group = select.args.get("group") or exp.Group()
         calls = {each.name.lower(): each for each in group.expressions if isinstance(each, exp.Anonymous)}
         known = {name: call for name, call in calls.items() if name in _WINDOWS and name not in others | {*columns}}
-        for column in list(select.find_all(exp.Column)):
+        for column in all_of(select, exp.Column):
             call = known.get((column.table or column.name).lower())
             if call is not None and column.find_ancestor(exp.Select) is select and len(column.parts) <= 2:
                 column.replace(exp.Dot(this=call.copy(), expression=column.this) if column.table else call.copy())

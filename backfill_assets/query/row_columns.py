@@ -11,6 +11,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.parsing import FAULTS
 from backfill_assets.query.refusals import not_total
@@ -108,7 +109,7 @@ class RowColumns:
         name_subqueries(part.root())
         part.set("expressions", [exp.Star(), *part.expressions])
         every = _selected(part, self._schema)
-        columns = [column for item in every[: len(every) - own] for column in item.find_all(exp.Column)]
+        columns = [column for item in every[: len(every) - own] for column in all_of(item, exp.Column)]
         if _pivots(select) or any(
             self._is_invented(each) for column in columns for each in (column.table, column.name)
         ):
@@ -131,7 +132,7 @@ class RowColumns:
 
 def name_subqueries(root: exp.Expr) -> None:
     """Give subqueries in FROM that have no name the one that Spark gives them."""
-    for subquery in root.find_all(exp.Subquery):
+    for subquery in all_of(root, exp.Subquery):
         is_query = not isinstance(subquery.this, exp.Table | exp.Subquery)
         if isinstance(subquery.parent, exp.From | exp.Join) and not subquery.alias and is_query:
             subquery.set("alias", exp.TableAlias(this=exp.to_identifier(_UNNAMED)))
@@ -156,12 +157,12 @@ def _pivots(select: exp.Select) -> bool:
 
 
 def _marked(root: exp.Expr) -> exp.Query:
-    return next(each for each in root.find_all(exp.Query) if _PART in each.meta)
+    return next(each for each in all_of(root, exp.Query) if _PART in each.meta)
 
 
 def _say_types(root: exp.Expr) -> None:
     """Put a cast, which changes nothing, around calls of whose types sqlglot knows less than Spark."""
-    for call in list(root.find_all(exp.Anonymous, exp.MapFromEntries, exp.ParseJSON)):
+    for call in all_of(root, exp.Anonymous, exp.MapFromEntries, exp.ParseJSON):
         name = call.name.lower() if isinstance(call, exp.Anonymous) else call.sql_name().lower()
         gives = _GIVES.get(name)
         if gives is not None and not (name.endswith("variant_get") and len(call.expressions) > 2):
@@ -170,4 +171,4 @@ def _say_types(root: exp.Expr) -> None:
 
 def _unordered(kind: exp.DataType) -> Iterator[exp.DataType]:
     """The types within a type whose values Spark does not compare."""
-    return (each for each in kind.find_all(exp.DataType) if each.is_type("map", "variant"))
+    return (each for each in all_of(kind, exp.DataType) if each.is_type("map", "variant"))

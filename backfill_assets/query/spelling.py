@@ -10,6 +10,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import Part
 
 __all__ = ["TEXTS", "Word", "backquoted", "canonical_text", "joined_words", "sliced", "words_of"]
@@ -88,7 +89,7 @@ def sliced(query: str, tokens: Sequence[Token]) -> str:
 def _name_givers(part: Part) -> set[int]:
     """Where the part names columns and struct fields: the case of these names is part of the result."""
     starts: set[int] = set()
-    for node in part.select.find_all(exp.Identifier):
+    for node in all_of(part.select, exp.Identifier):
         if isinstance(node.parent, exp.Alias | exp.PropertyEQ | exp.ColumnDef):
             starts.add(node.meta.get("start", -1))
     for item in part.select.expressions:
@@ -100,8 +101,8 @@ def _name_givers(part: Part) -> set[int]:
 
 def _fields(part: Part) -> set[int]:
     """Where the part names what is in a column: a field, or a key of a map, whose case counts."""
-    names: list[exp.Expr] = [dot.expression for dot in part.select.find_all(exp.Dot)]
-    for column in part.select.find_all(exp.Column):
+    names: list[exp.Expr] = [dot.expression for dot in all_of(part.select, exp.Dot)]
+    for column in all_of(part.select, exp.Column):
         of_table = column.parts[0].name.lower() == part.qualifier.lower()
         names += column.parts[2 if of_table else 1 :]
     return {each.meta.get("start", -1) for each in names if isinstance(each, exp.Identifier)}

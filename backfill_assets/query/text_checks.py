@@ -8,6 +8,7 @@ from sqlglot import exp
 from backfill_assets.query.clock_texts import CLOCK_NODES, reads_clock
 from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.functions import TABLE_FUNCTIONS
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.refusals import place, refusal, refused_text
 
@@ -33,14 +34,14 @@ def check_text(query: str) -> None:
     root = parse(query, tokenize(query))
     if isinstance(root, exp.Query):
         _check_names(root)
-    for operation in root.find_all(exp.SetOperation):
+    for operation in all_of(root, exp.SetOperation):
         _check_sizes(operation)
-    for limit in root.find_all(exp.Limit):
+    for limit in all_of(root, exp.Limit):
         if limit.expression.is_string:
             raise refusal(
                 "SYNTAX", f"the query has LIMIT {limit.expression.sql('spark')}{place(limit)}, which is no number"
             )
-    for join in root.find_all(exp.Join):
+    for join in all_of(root, exp.Join):
         for pivot in join.args.get("pivots") or ():
             # Spark pivots all joined rows, and sqlglot those of the last table.
             raise refusal(
@@ -48,11 +49,11 @@ def check_text(query: str) -> None:
                 f"the query has {'UNPIVOT' if pivot.unpivot else 'PIVOT'} after a join{place(pivot)}",
                 hint="put the join into a subquery: FROM (SELECT … FROM a JOIN b …) PIVOT (…)",
             )
-    for select in root.find_all(exp.Select):
+    for select in all_of(root, exp.Select):
         _check_form(select)
         _check_brackets(select)
         _check_numbers(select)
-    for node in root.find_all(*CLOCK_NODES):
+    for node in all_of(root, *CLOCK_NODES):
         if reads_clock(node, lambda _: True):
             raise refused_text(node.sql("spark"), place(node))
 

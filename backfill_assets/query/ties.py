@@ -11,6 +11,7 @@ from typing import Final
 
 from sqlglot import Token, TokenType, exp
 
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.refusals import not_total, place
 from backfill_assets.query.row_columns import RowColumns
 from backfill_assets.query.text_checks import gives_several
@@ -54,8 +55,8 @@ def completed(query: str, tokens: Sequence[Token], root: exp.Expr, rows: RowColu
 
 def _limits(tokens: Sequence[Token], root: exp.Expr, rows: RowColumns | None) -> Iterator[Edit]:
     """What is added to each ORDER BY before a LIMIT."""
-    queries = [node for node in root.find_all(exp.Query) if node.args.get("order")]
-    for node in root.find_all(exp.Query):
+    queries = [node for node in all_of(root, exp.Query) if node.args.get("order")]
+    for node in all_of(root, exp.Query):
         if _is_limited(node) and not node.args.get("order") and not _gives_one(node):
             clause = "LIMIT" if node.args.get("limit") else "OFFSET"
             where = place(node.args[clause.lower()])
@@ -124,7 +125,7 @@ def _columns(node: exp.Expr, rows: RowColumns | None) -> list[str]:
     """What orders a result by all columns, as text: their numbers, or `in_order`; nothing if it waits for `rows`."""
     assert isinstance(node, exp.Query)
     has_star = any(each.is_star for each in node.selects)
-    lists = [select.expressions for select in node.find_all(exp.Select)] if has_star else [node.selects]
+    lists = [select.expressions for select in all_of(node, exp.Select)] if has_star else [node.selects]
     if any(gives_several(each) for several in lists for each in several):
         raise not_total(
             "the query has LIMIT over a function that may return several columns", "name its columns: AS (a, b)"

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from sqlglot import Token, TokenType, exp
 
 from backfill_assets.query.group_order import order_of_groups
+from backfill_assets.query.nodes import all_of
 from backfill_assets.query.partition import has_aggregates
 from backfill_assets.query.refusals import not_total, place
 from backfill_assets.query.resolved import joins_of, merges
@@ -96,7 +97,7 @@ def _window(tokens: Sequence[Token], root: exp.Expr, over: int) -> _Window:
     if len(inside) > 1:
         return _Window(function, over, 0, inside, _node(tokens, root, inside))
     at = inside[0] if inside else over + 1
-    node = next((each for each in root.find_all(exp.Window) if _begins_at(each.args.get("alias"), tokens[at])), None)
+    node = next((each for each in all_of(root, exp.Window) if _begins_at(each.args.get("alias"), tokens[at])), None)
     return _Window(function, over, 1 + 2 * len(inside), _defined(tokens, node), node)
 
 
@@ -186,7 +187,7 @@ def _begins_at(node: object, token: Token) -> bool:
 def _node(tokens: Sequence[Token], root: exp.Expr, inside: Sequence[int]) -> exp.Window | None:
     """The window as sqlglot has read it."""
     start, end = tokens[inside[0]].start, tokens[inside[-1]].end
-    for node in root.find_all(exp.Window):
+    for node in all_of(root, exp.Window):
         parts = [part for name in ("partition_by", "order") for part in listed(node.args.get(name))]
         places = [int(each.meta["start"]) for part in parts for each in part.walk() if "start" in each.meta]
         if places and start <= min(places) and max(places) <= end:

