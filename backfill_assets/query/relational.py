@@ -227,8 +227,8 @@ def analyze_relational(
         _with_end(query, tables, primary_key, records)  # its errors name places in the text as it is
         raise
     text, tokens, root = read_text(query, found.columns)
-    places = tuple(each.upstream for each in occurrences(root, list(found.columns)))
-    written = Written(template_of(text, found.columns), places)
+    places = occurrences(root, list(found.columns))
+    written = Written(template_of(text, found.columns, places), tuple(each.upstream for each in places))
     return replace(found, text=spelled_text(text, tokens, root), written=written)
 
 
@@ -272,7 +272,7 @@ def _analyzed(
         key_columns=primary_key or (ROW_HASH, COPY),
         output_columns=named_outputs(root, found, visible),
         columns=visible,
-        template=template_of(query, tables),
+        template=template_of(query, tables, found),
         occurrences=tuple(each.upstream for each in found),
         primary_key=primary_key,
         good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
@@ -312,8 +312,9 @@ def _with_rules(
         classes = NO_CLASSES
     if whole is not None:
         return replace(whole, classes=classes)
-    template = template_of(with_hidden(query, tokens, classes), bare.columns)
-    return _clustered(replace(bare, classes=classes, template=template), tree, types)
+    if classes.hidden:
+        bare = replace(bare, template=template_of(with_hidden(query, tokens, classes), bare.columns))
+    return _clustered(replace(bare, classes=classes), tree, types)
 
 
 def _used(root: exp.Expr, tokens: Sequence[Token], columns: Sequence[str]) -> frozenset[str]:

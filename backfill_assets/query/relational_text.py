@@ -9,7 +9,7 @@ from backfill_assets.query.ddl import Column
 from backfill_assets.query.determinism import check_deterministic
 from backfill_assets.query.expressions import check_used
 from backfill_assets.query.nodes import all_of
-from backfill_assets.query.occurrences import bound, occurrences
+from backfill_assets.query.occurrences import Occurrence, bound, occurrences
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.row_columns import RowColumns
@@ -19,9 +19,10 @@ from backfill_assets.query.ties import completed
 __all__ = ["read_text", "spelled_relational", "spelled_text", "template_of"]
 
 
-def template_of(query: str, upstreams: Collection[str]) -> str:
-    """A query's text with `{occurrence_<n>}` where it names upstreams."""
-    found = occurrences(parse(query, tokenize(query)), list(upstreams))
+def template_of(query: str, upstreams: Collection[str], found: Sequence[Occurrence] | None = None) -> str:
+    """A query's text with `{occurrence_<n>}` where it names upstreams; `found` are these places, if they are known."""
+    if found is None:
+        found = occurrences(parse(query, tokenize(query)), list(upstreams))
     return bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True)
 
 
