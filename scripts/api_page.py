@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import griffe
-from griffe2md import ConfigDict, default_config, render_object_docs
+from griffe2md import ConfigDict, default_config, prepare_context, prepare_env
 
 __all__ = ["PAGE", "ROOT", "SECTIONS", "Section", "loaded", "page"]
 
@@ -104,11 +104,13 @@ def loaded() -> griffe.ModulesCollection:
 
 
 def _parts(code: griffe.ModulesCollection) -> Iterator[str]:
+    templates = prepare_env()  # which reads each template once; `render_object_docs` does so for each object
     for section in SECTIONS:
         yield f"## {section.title}\n\n`{section.module}`\n"
         for name in section.names or _exported(code[section.module]):
             found = code[f"{section.module}.{name}"]
-            rendered = render_object_docs(found, _config(found, section))
+            template = templates.get_template(f"{found.kind.value}.md.jinja")
+            rendered = template.render(**prepare_context(found, _config(found, section)))
             yield STARS.sub(lambda stars: "- **" + stars[1].replace("*", "\\*"), LINK.sub(r"\1", rendered))
 
 
