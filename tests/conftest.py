@@ -22,7 +22,7 @@ settings.register_profile(
     deadline=None,
     print_blob=True,
     derandomize=not FULL,
-    max_examples=examples(100),
+    max_examples=examples(60, 1_000),
 )
 settings.load_profile("backfill")
 

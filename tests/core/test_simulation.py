@@ -35,7 +35,7 @@ from backfill_assets.testing.simulation import POISON, Operator, SourceSettings,
 from tests.support.settings import seeds
 
 BLOCKS = 4
-SEEDS = seeds(gate=400, full=20_000)
+SEEDS = seeds(gate=240, full=20_000)
 ACTIONS = 40
 SOURCES = ("sources/a", "sources/b")
 VIEWS = ("views/a_view", "views/b_view", "views/both")

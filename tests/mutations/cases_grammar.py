@@ -81,7 +81,7 @@ GRAMMAR: tuple[Mutation, ...] = (
     Mutation(
         name="a column in an expression of ORDER BY is not looked up in the result",
         file=ORDERED,
-        old=""" or any(map(self._is_other, value.find_all(exp.Column))):""",
+        old=""" or any(map(self._is_other, all_of(value, exp.Column))):""",
         new=""":""",
         tests=(ENDS,),
     ),

@@ -55,7 +55,7 @@ ORDERS: tuple[Mutation, ...] = (
     Mutation(
         name="a name in GROUP BY that may be a column is taken for an expression of the SELECT list",
         file=GROUPS,
-        old="    return any(named.isdisjoint(_names(column)) for column in selected.find_all(exp.Column))",
+        old="    return any(named.isdisjoint(_names(column)) for column in all_of(selected, exp.Column))",
         new="    return bool(named)",
         tests=(ORDER,),
     ),

@@ -52,7 +52,7 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="names of WITH are put in their places from the outermost on",
         file=INLINED,
-        old="clause = next(each for each in clauses if sum(1 for _ in _query_of(each).find_all(exp.With)) == 1)",
+        old="clause = next(each for each in clauses if len(all_of(_query_of(each), exp.With)) == 1)",
         new="clause = clauses[0]",
         tests=("tests/query/test_inlined.py",),
     ),
@@ -122,7 +122,7 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="a column of one name is that of a table that may be missing",
         file="backfill_assets/query/resolved.py",
-        old="any(map(_merges_after_loss, root.find_all(exp.Select)))",
+        old="any(map(_merges_after_loss, all_of(root, exp.Select)))",
         new="not root",
         tests=("tests/query/test_using_chains.py",),
     ),

@@ -89,7 +89,7 @@ RULES: tuple[Mutation, ...] = (
     Mutation(
         name="windows over several values of a key are computed in part",
         file=PARTITION,
-        old='                if not self.computed.kept(carriers, window.args.get("partition_by") or []):\n'
+        old='                if not self.shape.kept(carriers, window.args.get("partition_by") or []):\n'
         "                    self.refuse(select)",
         new="                if not carriers:\n                    self.refuse(select)",
         tests=(CLASSES, GROUPED, EXACT),

@@ -20,7 +20,7 @@ def test_parts_of_a_key_give_together_what_the_query_gives() -> None:
     """Also where nothing is linear, and where places without the key are read with each part."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck), print_blob=True)
+    @settings(max_examples=examples(40, 600), suppress_health_check=list(HealthCheck), print_blob=True)
     @given(st.data())
     def divide(data: st.DataObject) -> None:
         text = data.draw(st.one_of(queries(), nested_queries(), queries_of_computed()), label="query")

@@ -75,7 +75,7 @@ def test_a_view_that_follows_changes_is_what_its_query_gives(record_property: Ca
     seen = Exercised(range(first, first + 1))
 
     @seed(first)
-    @settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(60, 1_000), suppress_health_check=list(HealthCheck))
     @given(st.data())
     def follow_any(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries(), label="query"))
@@ -96,7 +96,7 @@ def test_keys_may_be_computed() -> None:
     """By what is computed from a column, in groups, joins and windows, and of the columns of subqueries."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck), print_blob=True)
+    @settings(max_examples=examples(40, 600), suppress_health_check=list(HealthCheck), print_blob=True)
     @given(st.data())
     def follow_computed(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries_of_computed(), label="query"))
@@ -117,7 +117,7 @@ def test_changes_of_places_without_a_key_lead_to_one() -> None:
     """By one step or more, for any changes at once, old rows and new."""
     seen: Counter[tuple[str, int]] = Counter()
 
-    @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck), print_blob=True)
+    @settings(max_examples=examples(25, 400), suppress_health_check=list(HealthCheck), print_blob=True)
     @given(st.data())
     def lead(data: st.DataObject) -> None:
         query = analyzed(data.draw(st.one_of(queries(), nested_queries()), label="query"))
@@ -136,7 +136,7 @@ def test_not_in_is_followed_where_no_null_is_compared() -> None:
     """What its subquery reads changes, too. Where the text says that nothing is null, rows of tables may be."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck), print_blob=True)
+    @settings(max_examples=examples(40, 600), suppress_health_check=list(HealthCheck), print_blob=True)
     @given(st.data())
     def leave(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries_of_not_in(), label="query"))
@@ -154,7 +154,7 @@ def test_subqueries_for_one_value_are_left_alone_while_it_stays() -> None:
     """Their tables change, too, and may be those whose rows are asked for."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck), print_blob=True)
+    @settings(max_examples=examples(25, 400), suppress_health_check=list(HealthCheck), print_blob=True)
     @given(st.data())
     def leave(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries_of_parameters(), label="query"))
@@ -166,7 +166,7 @@ def test_subqueries_for_one_value_are_left_alone_while_it_stays() -> None:
     assert min(seen["full"], seen["linear"], seen["restricted"]) > 0, seen
 
 
-@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25, 400), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_chunks_of_the_tables_that_drive_a_query_give_together_what_it_gives(data: st.DataObject) -> None:
     query = analyzed(data.draw(queries(), label="query"))
@@ -186,7 +186,7 @@ def test_chunks_of_the_tables_that_drive_a_query_give_together_what_it_gives(dat
         assert view == Counter(engine.rows(whole)), (query.text, driving)
 
 
-@settings(max_examples=examples(40), suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(25, 400), suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_columns_that_a_query_does_not_use_change_nothing(data: st.DataObject) -> None:
     query = analyzed(data.draw(queries(), label="query"))
