@@ -121,20 +121,6 @@ def test_plan_describes_a_view_that_does_not_exist_and_one_that_is_partly_backfi
     assert {read["kind"] for read in cli.json("plan", "even")["reads"]} == {"kafka"}
 
 
-def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(
-    refreshed: tuple[CommandLine, str], live: CommandLine
-) -> None:
-    cli, (_, text) = live, refreshed
-    assert text.count("caught_up") == 2
-    assert text.count(" yes ") == 2 * len(CHECKS)
-    idle = cli.json("refresh", "orders", "even")
-    assert {name: found["epochs"] for name, found in idle["tables"].items()} == {"orders": 0, "even": 0}
-    (even,) = cli.json("status", "even")
-    assert (even["progress"]["phase"], even["progress"]["lag_rows"], even["problem"]) == ("live", 0, "")
-    assert re.search(r"orders +1 +finished +15 +0", cli.call("status", "even"))
-    assert recorded(cli) == {"backfill_tables": [("SUCCESS", 2)]}
-
-
 @pytest.mark.full
 def test_a_view_is_verified_maintained_rebuilt_replaced_reset_and_dropped(live: CommandLine) -> None:
     cli = live
@@ -249,6 +235,20 @@ def test_a_failed_run_is_a_message_with_advice_and_exit_code_1(cli: CommandLine)
     assert "What to do: " in message
     assert "views/even does not exist" in cli.call("reset", "even", code=1)
     assert not any(each["passed"] for each in cli.json("verify", "even", code=1)["checks"])
+
+
+def test_a_refresh_reports_tables_and_checks_and_dagster_records_it(
+    refreshed: tuple[CommandLine, str], live: CommandLine
+) -> None:
+    cli, (_, text) = live, refreshed
+    assert text.count("caught_up") == 2
+    assert text.count(" yes ") == 2 * len(CHECKS)
+    idle = cli.json("refresh", "orders", "even")
+    assert {name: found["epochs"] for name, found in idle["tables"].items()} == {"orders": 0, "even": 0}
+    (even,) = cli.json("status", "even")
+    assert (even["progress"]["phase"], even["progress"]["lag_rows"], even["problem"]) == ("live", 0, "")
+    assert re.search(r"orders +1 +finished +15 +0", cli.call("status", "even"))
+    assert recorded(cli) == {"backfill_tables": [("SUCCESS", 2)]}
 
 
 def test_a_view_whose_first_run_has_begun_is_shown_as_starting(cli: CommandLine, project: Project) -> None:

@@ -70,7 +70,7 @@ def test_a_refresh_of_a_thousand_records_takes_few_requests(
     assert all(took[name] <= MOST[name] for name in names), took
 
 
-@pytest.mark.parametrize("epochs", [3, pytest.param(24, marks=pytest.mark.full)], ids=["young", "old"])
+@pytest.mark.parametrize("epochs", [2, pytest.param(24, marks=pytest.mark.full)], ids=["young", "old"])
 def test_an_epoch_takes_few_requests_and_so_do_tables_that_are_refreshed_together(
     counted: tuple[Project, S3Proxy], remote: str, epochs: int
 ) -> None:
