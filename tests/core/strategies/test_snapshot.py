@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.ports import EVERYTHING, Commit, TableSize, planned
@@ -20,11 +20,13 @@ from backfill_assets.errors import (
     UpstreamRefusedError,
     VersionsLostError,
 )
+from tests.support.settings import examples
 from tests.support.tables_world import FILES, FINGERPRINT, PLENTY, Follower, Lake, Table
 
 COMMITS = st.lists(st.tuples(st.sampled_from("ab"), st.integers(0, 30)), max_size=12)
 
 
+@settings(max_examples=examples(100))
 @given(
     first=FILES,
     second=FILES,

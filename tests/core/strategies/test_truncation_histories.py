@@ -7,13 +7,14 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import LogTruncatedError
 from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
+from tests.support.settings import examples
 from tests.support.truncated_logs import SOURCE, make, position
 
 
@@ -66,6 +67,7 @@ STEPS = st.one_of(
 )
 
 
+@settings(max_examples=examples(100))
 @given(steps=st.lists(STEPS, max_size=30))
 def test_a_run_fails_exactly_if_something_that_was_read_was_replaced(
     steps: list[tuple[str, int, int]],
