@@ -81,8 +81,8 @@ def demo(root: Path, *, flights: int, cluster: bool) -> None:
         console.print(f"Spark master {servers.spark_master}, S3 {servers.s3_endpoint}")
     try:
         with memory_watch(root) as memory:
-            # The runs have already checked all tables; a short demo proves again only the view whose run was killed.
-            proved = VIEWS[:1] if flights == SHORT_FLIGHTS else ("flights", *VIEWS, *GROUPED)
+            # The runs have already checked all tables; a short demo does not do so again.
+            proved = () if flights == SHORT_FLIGHTS else ("flights", *VIEWS, *GROUPED)
             run = Demo(root=root, servers=str(servers.bootstrap_servers), flights=flights, proved=proved)
             run.prepare()
             run.backfill_under_fire()
@@ -161,7 +161,8 @@ class Demo:
 
     def prove(self) -> bool:
         """Run all checks, and count both sides with nothing of Spark's: the package's file against the tables."""
-        say("Proving exactly-once output: every row derived again from Kafka, compared with the tables")
+        if self.proved:
+            say("Proving exactly-once output: every row derived again from Kafka, compared with the tables")
         with ThreadPoolExecutor(2) as pool:
             for printed in pool.map(lambda name: self.output("verify", name), self.proved):
                 console.print(printed, markup=False, highlight=False)

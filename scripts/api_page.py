@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import griffe
@@ -94,6 +95,7 @@ def page() -> str:
     return "\n".join((HEAD, *_parts(loaded())))
 
 
+@cache
 def loaded() -> griffe.ModulesCollection:
     """The code of all documented packages, by dotted names; it is read, not imported."""
     loader = griffe.GriffeLoader(search_paths=[ROOT], docstring_parser=griffe.Parser.google)

@@ -129,9 +129,10 @@ def _raises(found: griffe.Function) -> bool:
     return any(isinstance(each, ast.Raise) and each.exc is not None for each in ast.walk(body))
 
 
-@pytest.mark.parametrize("found", list(public()), ids=lambda found: str(found.path))
-def test_a_public_name_says_what_it_takes_returns_and_raises(found: Public) -> None:
-    assert missing(found) == []
+def test_a_public_name_says_what_it_takes_returns_and_raises() -> None:
+    names = [*public()]
+    assert len(names) > len(MODULES)
+    assert {str(found.path): lacks for found in names if (lacks := missing(found))} == {}
 
 
 def test_the_public_interface_is_what_the_root_exports_and_the_page_shows() -> None:

@@ -75,7 +75,7 @@ def test_a_view_that_follows_changes_is_what_its_query_gives(record_property: Ca
     seen = Exercised(range(first, first + 1))
 
     @seed(first)
-    @settings(max_examples=examples(60, 1_000), suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
     @given(st.data())
     def follow_any(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries(), label="query"))
@@ -136,7 +136,7 @@ def test_not_in_is_followed_where_no_null_is_compared() -> None:
     """What its subquery reads changes, too. Where the text says that nothing is null, rows of tables may be."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples(40, 600), suppress_health_check=list(HealthCheck), print_blob=True)
+    @settings(max_examples=examples(60), suppress_health_check=list(HealthCheck), print_blob=True)
     @given(st.data())
     def leave(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries_of_not_in(), label="query"))
@@ -154,7 +154,7 @@ def test_subqueries_for_one_value_are_left_alone_while_it_stays() -> None:
     """Their tables change, too, and may be those whose rows are asked for."""
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=examples(25, 400), suppress_health_check=list(HealthCheck), print_blob=True)
+    @settings(max_examples=examples(40), suppress_health_check=list(HealthCheck), print_blob=True)
     @given(st.data())
     def leave(data: st.DataObject) -> None:
         query = analyzed(data.draw(queries_of_parameters(), label="query"))

@@ -18,8 +18,12 @@ ON_S3 = ("s3", "cluster")
 SPARK: dict[str, str] = (
     {}
     if FULL
-    # Most plans here run once over a few rows: compiling a plan takes longer than interpreting it.
-    else {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+    # Most plans here run once over a few rows: compiling a plan takes longer than interpreting it, and nobody reads its picture.
+    else {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.ui.explainMode": "simple",
+    }
 )
 """Spark settings in addition to the product's own: none in the full proof."""
 
