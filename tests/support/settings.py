@@ -18,7 +18,7 @@ ON_S3 = ("s3", "cluster")
 SPARK: dict[str, str] = (
     {}
     if FULL
-    # Most plans here run once over a few rows: compiling a plan takes longer than interpreting it, and nobody reads its picture.
+    # Most plans here run once over a few rows: to compile a plan takes longer than to interpret it. Nobody looks at one.
     else {
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
