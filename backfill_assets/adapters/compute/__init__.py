@@ -15,6 +15,7 @@
 - `leading_rows`: the rows that tell which values of a key a table's changes touch
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
 - `netted_changes`: the changes of a table without those that later ones took back
+- `no_rows`: rows of which Spark knows that there are none
 - `numbered_copies`: the copies of rows that come and go, told by Arrow
 - `parameter_values`: whether subqueries that give one value still give the same one
 - `parquet_files`: reads Parquet files by their addresses

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -73,7 +74,7 @@ def batch(
 
 def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Sequence[Column]]) -> "DataFrame":
     """The view over upstreams with these columns and no rows: Spark's own analysis of the query."""
-    return batch(query, {name: spark.createDataFrame([], ddl(each)) for name, each in columns.items()})
+    return batch(query, {name: no_rows(spark, ddl(each)) for name, each in columns.items()})
 
 
 def changed_groups(

@@ -15,6 +15,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.changes import OPERATION, kept
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.staged_rows import write_by_spark
 from backfill_assets.adapters.compute.tasks import parallelism
@@ -95,7 +96,7 @@ class _Merge:
 
         schema = StructType.fromJson(json.loads(self.table.schema().to_json()))
         if not touched:
-            return self.spark.createDataFrame([], schema)
+            return no_rows(self.spark, schema)
         return self.spark.read.schema(schema).parquet(*map(self.location.child, touched))
 
     def _result(self, rows: "DataFrame") -> "DataFrame":

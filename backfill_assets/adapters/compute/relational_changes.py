@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.differences import differences
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT, netted_changes
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.selectable_rows import (
     Finder,
     Held,
@@ -146,7 +147,7 @@ def _beside(query: RelationalQuery, work: TableChanges, number: int, old: Sequen
     whose rows can be found in this process, only the ones that join with what changed."""
     parts = query.linearity.parts
     nothing = {
-        at: Part(work.spark.createDataFrame([], ddl(query.read[query.occurrences[at]])), few=True)
+        at: Part(no_rows(work.spark, ddl(query.read[query.occurrences[at]])), few=True)
         for at in range(len(parts))
         if parts[at] != parts[number]
     }

@@ -23,6 +23,7 @@ from backfill_assets.adapters.compute.changes import (
     signed,
     view_columns,
 )
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
@@ -195,7 +196,7 @@ def bronze_rows(spark: "SparkSession", read: BronzeRead, source: SourceReader, c
     schema = ddl(source.bronze_columns)
     files = bronze_files(source, read)
     if not files:
-        return spark.createDataFrame([], schema)
+        return no_rows(spark, schema)
     rows = parquet_files(spark, (source.bronze.child(each.path) for each in files), schema)
     return count(rows, lambda: total_rows(each.rows for each in files)).where(within(*RECORD_KEY, read.ranges))
 

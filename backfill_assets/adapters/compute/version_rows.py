@@ -11,6 +11,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Count, uncounted
 from backfill_assets.adapters.delta.log_replay import is_plain_path
@@ -90,5 +91,5 @@ def _rows_of(spark: "SparkSession", files: Files) -> "DataFrame":
 
     schema = StructType.fromJson(json.loads(files.schema))
     if not files.paths:
-        return spark.createDataFrame([], schema)
+        return no_rows(spark, schema)
     return parquet_files(spark, files.paths, schema)

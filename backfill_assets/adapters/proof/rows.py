@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 
 from backfill_assets.adapters.compute.changes import batch, kept
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.source_compute import SourceReader, bronze_inputs
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.delta.footers import held_rows
@@ -229,7 +230,7 @@ def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
     if derived.query is None:
         return next(iter(inputs.values()), None)
     for name, source in derived.sources.items():
-        inputs.setdefault(name, spark.createDataFrame([], ddl(source.bronze_columns)))
+        inputs.setdefault(name, no_rows(spark, ddl(source.bronze_columns)))
     return batch(derived.query, inputs)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, duplicate_keys, kept, signed, view_columns
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.source_compute import bronze_inputs
 from backfill_assets.adapters.compute.table_rows import Scratch, rows_done, table_rows
 from backfill_assets.adapters.compute.version_rows import rows_at
@@ -96,7 +97,7 @@ def records_since(
     def compare(spark: "SparkSession") -> Difference:
         source = derived.sources[query.upstreams[0]]
         inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
-        records = inputs.get(source.name, spark.createDataFrame([], ddl(source.bronze_columns)))
+        records = inputs.get(source.name, no_rows(spark, ddl(source.bronze_columns)))
         return _groups(spark, query, _Changes(rows=signed(query, records, "1"), most=most), written)
 
     return runner.run(compare)
@@ -151,7 +152,7 @@ def _changes(
 ) -> _Changes:
     (name,) = query.upstreams
     upstream, position = read.tables[name], read.position.tables[name]
-    rows = inputs.get(name, spark.createDataFrame([], ddl((*query.columns, CHANGE))))
+    rows = inputs.get(name, no_rows(spark, ddl((*query.columns, CHANGE))))
     follows = any(isinstance(each, ChangesRead) for each in read.since.reads)
     return _Changes(
         rows=signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)"),

@@ -10,6 +10,7 @@ import pyarrow.fs as pafs
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.delta.log_replay import is_plain_path
 from backfill_assets.adapters.delta.plain_tables import holds_rows_as_they_are
@@ -78,7 +79,7 @@ def file_rows(spark: "SparkSession", written: Written, paths: Sequence[str]) -> 
 
     columns = StructType.fromJson(json.loads(written.schema))
     if not paths:
-        return spark.createDataFrame([], columns)
+        return no_rows(spark, columns)
     return parquet_files(spark, map(written.table.child, paths), columns)
 
 
