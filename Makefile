@@ -33,7 +33,7 @@ demo-cluster: setup ## the same on a Spark cluster and an object store, of which
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile
 # A JVM that lives for a minute gains nothing from the compiler that optimizes, but pays for it.
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:NewRatio=1 -XX:MetaspaceSize=256m
-demo-short: setup
+demo-short: packages
 	@said=$$(mktemp) && { JDK_JAVA_OPTIONS="$(SHORT_LIVED)" $(BIN)/python -m examples.demo --short >"$$said" 2>&1; \
 	code=$$?; cat "$$said"; rm "$$said"; exit $$code; }
 

@@ -12,6 +12,7 @@ from backfill_assets.adapters.compute.selectable_rows import SelectableRows
 from backfill_assets.adapters.sql.apply_relational import apply_relational, own_rows
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from tests.support.local_rows import local_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +29,7 @@ def frames(
     spark: "SparkSession", rows: Mapping[str, Sequence[Sequence[object]]], schemas: Mapping[str, str]
 ) -> "Iterator[dict[str, DataFrame]]":
     """The rows of tables as DataFrames that are computed once."""
-    made = {name: spark.createDataFrame(each, schemas[name]).coalesce(1).persist() for name, each in rows.items()}
+    made = {name: local_rows(spark, each, schemas[name]).coalesce(1).persist() for name, each in rows.items()}
     try:
         yield made
     finally:

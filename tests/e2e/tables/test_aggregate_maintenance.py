@@ -16,6 +16,7 @@ from backfill_assets.adapters.sql.apply_aggregate import OP, SIGN, maintained, s
 from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import AggregateQuery, analyze_aggregate
 from backfill_assets.query.ddl import ddl, parse_schema
+from tests.support.local_rows import local_rows
 from tests.support.settings import one_in_gate
 
 if TYPE_CHECKING:
@@ -73,10 +74,10 @@ class View:
         self.schema, self.stored = groups.schema, groups.collect()
 
     def upstream(self) -> "DataFrame":
-        return self.spark.createDataFrame(self.rows, ddl(COLUMNS))
+        return local_rows(self.spark, self.rows, ddl(COLUMNS))
 
     def old(self) -> "DataFrame":
-        return self.spark.createDataFrame(self.stored, self.schema)
+        return local_rows(self.spark, self.stored, self.schema)
 
     def change(self, deleted: list[Row], inserted: list[Row], upstream: "DataFrame | None" = None) -> list[Any]:
         for row in inserted:
@@ -87,7 +88,7 @@ class View:
 
     def maintain(self, deleted: list[Row], inserted: list[Row], upstream: "DataFrame | None") -> list[Any]:
         signed = [*((*row, -1) for row in deleted), *((*row, 1) for row in inserted)]
-        changes = self.spark.createDataFrame(signed, SIGNED)
+        changes = local_rows(self.spark, signed, SIGNED)
         again = None if upstream is None else (lambda: upstream)
         result = maintained(self.query, changes, self.old(), again, few=self.few)
         assert result.schema.fieldNames() == [*self.schema.fieldNames(), OP]
@@ -256,7 +257,7 @@ def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", 
     numbers += [(40, -most + chance.randrange(2)) for _ in range(150)]  # for 32 digits, their sum has 35
     numbers += [(41, number) for number in (0, 1, -1, 1)]  # a fourth: a digit after those of the numbers
     texts = [(g, f"{number}E-{scale}") for g, number in numbers]
-    rows = spark.createDataFrame(texts, "g INT, m STRING").selectExpr("g", f"CAST(m AS DECIMAL({kind})) AS m")
+    rows = local_rows(spark, texts, "g INT, m STRING").selectExpr("g", f"CAST(m AS DECIMAL({kind})) AS m")
     rows.createOrReplaceTempView("decimals")
     text = "SELECT g, avg(m) AS a, sum(m) AS s FROM decimals GROUP BY g"
     ours = stored(analyze_aggregate(text, {"decimals": columns}), rows).select("g", "a", "s")
@@ -273,7 +274,7 @@ def test_decimals_that_go_take_all_their_digits_with_them(spark: "SparkSession",
 
     def rows(*digits: str) -> "DataFrame":
         texts = [(1, f"{sign}{each}E-{scale}") for each in digits for sign in ("", "-")]
-        given = spark.createDataFrame([*texts, (1, f"1E-{scale}")], "g INT, m STRING")
+        given = local_rows(spark, [*texts, (1, f"1E-{scale}")], "g INT, m STRING")
         return given.selectExpr("g", f"CAST(m AS DECIMAL({kind})) AS m")
 
     some, more = "123456789" * 4 + "12", "98765432109876543210987654321098765431"

@@ -16,6 +16,7 @@ from backfill_assets.adapters.compute.copies import by_copies
 from backfill_assets.adapters.compute.selectable_rows import Held, Part, SelectableRows, part_of
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from tests.support.local_rows import local_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +32,7 @@ ROWS: tuple[Row, ...] = ((1, None), (None, 1), (2, None), (None, 2), (3, 4), (No
 def changes_of(view: "DataFrame", net: Counter[Row], *, few: bool) -> "DataFrame":
     """What `by_copies` makes of these changes of a view."""
     feed = [(*row, kind) for row, more in net.items() for kind in ["insert" if more > 0 else "delete"] * abs(more)]
-    given = view.sparkSession.createDataFrame(feed, f"a INT, b INT, {CARRIED_CHANGE} STRING")
+    given = local_rows(view.sparkSession, feed, f"a INT, b INT, {CARRIED_CHANGE} STRING")
     rows = given.coalesce(1 if few else 2)
     found = by_copies(Part(rows, few), SelectableRows(every=lambda: view), key=(ROW_HASH, COPY), rows=len(feed))
     with found as made:
@@ -41,7 +42,7 @@ def changes_of(view: "DataFrame", net: Counter[Row], *, few: bool) -> "DataFrame
 
 def view_of(spark: "SparkSession", held: Counter[Row]) -> "DataFrame":
     """The rows of a view: those with the same hash have different numbers."""
-    given = spark.createDataFrame(list(held.elements()), "a INT, b INT")
+    given = local_rows(spark, list(held.elements()), "a INT, b INT")
     place = "CAST(row_number() OVER (PARTITION BY xxhash64(a, b) ORDER BY a, b) AS LONG)"
     return given.selectExpr("a", "b", f"xxhash64(a, b) AS {ROW_HASH}", f"{place} AS {COPY}")
 
@@ -81,7 +82,7 @@ def both_ways(
         return Held(found, part_of(spark, found))
 
     feed = [(*row, kind) for row, more in net.items() for kind in ["insert" if more > 0 else "delete"] * abs(more)]
-    given = spark.createDataFrame(feed, f"a INT, b INT, {CARRIED_CHANGE} STRING").coalesce(1)
+    given = local_rows(spark, feed, f"a INT, b INT, {CARRIED_CHANGE} STRING").coalesce(1)
     selectable = SelectableRows(every=lambda: view, alike=alike)
     for most in limits:
         with pytest.MonkeyPatch.context() as patched:

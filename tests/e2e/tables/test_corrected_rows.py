@@ -14,6 +14,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import PoisonRowError
 from tests.support.lake import Lake
+from tests.support.local_rows import local_rows
 from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
@@ -99,7 +100,7 @@ def test_variants_are_netted_by_what_they_hold(lake: Lake) -> None:
         (1, '{"a": 1, "b": [2]}', "insert"), (1, '{"b": [2], "a": 1}', "delete"), (2, "1", "insert"), (2, '"1"', "delete"),
         (3, None, "insert"), (3, None, "delete"), (3, "null", "delete"), (4, "1.0", "insert"), (4, "1", "delete"),
     ]  # fmt: skip
-    rows = lake.spark.createDataFrame(changes, "id INT, text STRING, _change_type STRING")
+    rows = local_rows(lake.spark, changes, "id INT, text STRING, _change_type STRING")
     netted = netted_changes(rows.selectExpr("id", "parse_json(text) AS value", "_change_type"))
     left = Counter(tuple(row) for row in netted.selectExpr("id", TOLD, "_change_type").collect())
     assert left == Counter({
@@ -222,7 +223,7 @@ def test_only_rows_that_no_query_tells_apart_are_netted(lake: Lake) -> None:
         (2, -0.0, None, "delete"), (2, 0.0, None, "insert"), (3, NAN, None, "delete"), (3, NAN, None, "insert"),
         (4, 1.0, {}, "insert"), (4, 1.0, {}, "insert"), (5, 2.0, None, "delete"),
     ]  # fmt: skip
-    rows = lake.spark.createDataFrame(changes, "id INT, value DOUBLE, words MAP<STRING, INT>, _change_type STRING")
+    rows = local_rows(lake.spark, changes, "id INT, value DOUBLE, words MAP<STRING, INT>, _change_type STRING")
     inside = rows.selectExpr("id", "array(parse_json('1')) AS value", "_change_type")
     assert netted_changes(inside).count() == len(changes), "Spark does not group them"
     left = Counter((row[0], str(row[1]), str(row[2]), row[3]) for row in netted_changes(rows).collect())

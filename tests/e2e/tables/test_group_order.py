@@ -13,6 +13,7 @@ from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.relational import analyze_relational
 from tests.support.lake import Lake
+from tests.support.local_rows import local_rows
 from tests.support.queries_world import churn, fill
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def test_spark_takes_what_was_completed_and_gives_one_result(spark: "SparkSessio
     results = []
     for seed in range(3):
         Random(seed).shuffle(rows)
-        frame = spark.createDataFrame(rows, SCHEMA).repartition(seed + 1)
+        frame = local_rows(spark, rows, SCHEMA).repartition(seed + 1)
         results.append(Counter(tuple(row) for row in apply_relational(analyzed, {"t": frame}).collect()))
     assert results[0] == results[1] == results[2] != Counter()
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backfill_assets.query.inlined import inlined
+from tests.support.local_rows import local_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,8 +36,8 @@ QUERIES = [
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_spark_gives_the_same(spark: "SparkSession", query: str) -> None:
-    spark.createDataFrame([(1, 5), (2, 6), (2, 7), (3, None)], "id INT, x INT").createOrReplaceTempView("t")
-    spark.createDataFrame([(2,), (3,), (9,)], "id INT").createOrReplaceTempView("u")
+    local_rows(spark, [(1, 5), (2, 6), (2, 7), (3, None)], "id INT, x INT").createOrReplaceTempView("t")
+    local_rows(spark, [(2,), (3,), (9,)], "id INT").createOrReplaceTempView("u")
     plain = inlined(query)
     assert plain != query
     expected, found = (spark.sql(each) for each in (query, plain))

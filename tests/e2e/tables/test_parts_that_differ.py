@@ -10,6 +10,7 @@ import pytest
 from backfill_assets.adapters.compute import parts_that_differ as module
 from backfill_assets.adapters.compute.differences import differences
 from backfill_assets.adapters.compute.parts_that_differ import parts_that_differ
+from tests.support.local_rows import local_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +48,7 @@ def net(rows: "DataFrame") -> Counter[str]:
 
 def compared(spark: "SparkSession", new: Sequence[Row], held: Sequence[Row]) -> tuple[Counter[str], int] | None:
     """What differs among the rows that are compared, and how many these are; None where all differ too much."""
-    sides = [spark.createDataFrame(each, SCHEMA) for each in (new, held)]
+    sides = [local_rows(spark, each, SCHEMA) for each in (new, held)]
     with parts_that_differ(sides[0], sides[1], ["id"], rows=len(held), read=len(held)) as parts:
         if parts is None:
             return None
@@ -63,7 +64,7 @@ def test_all_differences_are_in_the_few_rows_that_are_compared(spark: "SparkSess
     new = [*held, held[0], (-7, float("nan"), "new", None)]
     del new[random.randrange(1, ROWS)]
     random.shuffle(new)
-    expected = net(differences(spark.createDataFrame(new, SCHEMA), spark.createDataFrame(held, SCHEMA)))
+    expected = net(differences(local_rows(spark, new, SCHEMA), local_rows(spark, held, SCHEMA)))
     found = compared(spark, new, held)
     assert found is not None
     assert found[0] == expected

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backfill_assets.query.standard import standard
+from tests.support.local_rows import local_rows
 from tests.support.settings import seeds
 
 if TYPE_CHECKING:
@@ -68,8 +69,8 @@ QUERIES = [
 
 def _tables(spark: "SparkSession") -> None:
     rows = [(1, 2, "a"), (1, 3, "b"), (2, 2, "a"), (4, None, "z"), (4, None, "z")]
-    spark.createDataFrame(rows, "a INT, b INT, c STRING").createOrReplaceTempView("t")
-    spark.createDataFrame([(1, "p"), (2, "q"), (2, "r")], "a INT, d STRING").createOrReplaceTempView("u")
+    local_rows(spark, rows, "a INT, b INT, c STRING").createOrReplaceTempView("t")
+    local_rows(spark, [(1, "p"), (2, "q"), (2, "r")], "a INT, d STRING").createOrReplaceTempView("u")
 
 
 def _assert_same(spark: "SparkSession", query: str) -> int:
