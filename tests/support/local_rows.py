@@ -19,7 +19,7 @@ def local_rows(spark: "SparkSession", rows: Sequence[Sequence[object]], schema: 
 
     kinds = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     assert isinstance(kinds, StructType)
-    columns: pa.Schema = to_arrow_schema(kinds)
+    columns: pa.Schema = to_arrow_schema(kinds, timezone="UTC")
     values = [pa.array([_plain(row[at]) for row in rows], field.type) for at, field in enumerate(columns)]
     made: DataFrame = spark.createDataFrame(pa.Table.from_arrays(values, schema=columns), kinds)
     return made
