@@ -81,7 +81,7 @@ def demo(root: Path, *, flights: int, cluster: bool) -> None:
         console.print(f"Spark master {servers.spark_master}, S3 {servers.s3_endpoint}")
     try:
         with memory_watch(root) as memory:
-            # The runs have already checked all tables; a short demo does not do so again.
+            # The runs have already checked all tables; a short demo does not check them again.
             proved = () if flights == SHORT_FLIGHTS else ("flights", *VIEWS, *GROUPED)
             run = Demo(root=root, servers=str(servers.bootstrap_servers), flights=flights, proved=proved)
             run.prepare()
@@ -160,12 +160,12 @@ class Demo:
         self.show([self.status(name) for name in ("flights", *VIEWS, *GROUPED)])
 
     def prove(self) -> bool:
-        """Run all checks, and count both sides with nothing of Spark's: the package's file against the tables."""
+        """Run all checks of `proved`, and count both sides with nothing of Spark's: the package's file against the tables."""
         if self.proved:
             say("Proving exactly-once output: every row derived again from Kafka, compared with the tables")
-        with ThreadPoolExecutor(2) as pool:
-            for printed in pool.map(lambda name: self.output("verify", name), self.proved):
-                console.print(printed, markup=False, highlight=False)
+            with ThreadPoolExecutor(2) as pool:
+                for printed in pool.map(lambda name: self.output("verify", name), self.proved):
+                    console.print(printed, markup=False, highlight=False)
         say("Counting both sides")
         expected = self.expected()
         table = Table("", "expected from the file", "found in the table", box=None)

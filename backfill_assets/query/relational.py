@@ -43,7 +43,7 @@ from backfill_assets.query.origins import origins
 from backfill_assets.query.parameters import Parameter, parameters
 from backfill_assets.query.place_reads import read_in_part
 from backfill_assets.query.refusals import refusal
-from backfill_assets.query.relational_text import read_text, spelled_text, template_of
+from backfill_assets.query.relational_text import named_upstreams, read_text, spelled_text, template_of
 from backfill_assets.query.resolved import renames_columns
 from backfill_assets.query.steps import Steps, asked_of_nulls, lookups, steps_by_places
 from backfill_assets.query.used_columns import used_columns
@@ -228,7 +228,7 @@ def analyze_relational(
         raise
     text, tokens, root = read_text(query, found.columns)
     places = occurrences(root, list(found.columns))
-    written = Written(template_of(text, found.columns, places), tuple(each.upstream for each in places))
+    written = Written(template_of(text, places), tuple(each.upstream for each in places))
     return replace(found, text=spelled_text(text, tokens, root), written=written)
 
 
@@ -272,7 +272,7 @@ def _analyzed(
         key_columns=primary_key or (ROW_HASH, COPY),
         output_columns=named_outputs(root, found, visible),
         columns=visible,
-        template=template_of(query, tables, found),
+        template=template_of(query, found),
         occurrences=tuple(each.upstream for each in found),
         primary_key=primary_key,
         good=frozenset(name for name in records if any(each.name == ERROR.name for each in tables[name])),
@@ -313,7 +313,8 @@ def _with_rules(
     if whole is not None:
         return replace(whole, classes=classes)
     if classes.hidden:
-        bare = replace(bare, template=template_of(with_hidden(query, tokens, classes), bare.columns))
+        text = with_hidden(query, tokens, classes)
+        bare = replace(bare, template=template_of(text, named_upstreams(text, bare.columns)))
     return _clustered(replace(bare, classes=classes), tree, types)
 
 
@@ -348,7 +349,7 @@ def _grouped(query: RelationalQuery, cut: Cut) -> RelationalQuery | None:
         text=cut.rows,
         primary_key=(),
         output_columns=tuple(root.named_selects) if isinstance(root, exp.Query) else (),
-        template=template_of(cut.rows, query.upstreams),
+        template=template_of(cut.rows, named_upstreams(cut.rows, query.upstreams)),
         linearity=linear,
         # Rows that are given back are computed from older versions: they are to be the same as when they were taken in.
         classes=partners if exact else NO_CLASSES,

@@ -16,13 +16,16 @@ from backfill_assets.query.row_columns import RowColumns
 from backfill_assets.query.spelling import joined_words, words_of
 from backfill_assets.query.ties import completed
 
-__all__ = ["read_text", "spelled_relational", "spelled_text", "template_of"]
+__all__ = ["named_upstreams", "read_text", "spelled_relational", "spelled_text", "template_of"]
 
 
-def template_of(query: str, upstreams: Collection[str], found: Sequence[Occurrence] | None = None) -> str:
-    """A query's text with `{occurrence_<n>}` where it names upstreams; `found` are these places, if they are known."""
-    if found is None:
-        found = occurrences(parse(query, tokenize(query)), list(upstreams))
+def named_upstreams(query: str, upstreams: Collection[str]) -> tuple[Occurrence, ...]:
+    """Where a query's text names upstreams."""
+    return occurrences(parse(query, tokenize(query)), list(upstreams))
+
+
+def template_of(query: str, found: Sequence[Occurrence]) -> str:
+    """A query's text with `{occurrence_<n>}` in the places `found`, where it names upstreams."""
     return bound(query, found, lambda at: f"{{occurrence_{at}}}", escape=True)
 
 

@@ -15,6 +15,13 @@ MAINTENANCE = "tests/e2e/tables/test_aggregate_maintenance.py"
 SESSION: tuple[Mutation, ...] = (
     # Settings of the session
     Mutation(
+        name="Spark does not know that an input has no rows",
+        file="backfill_assets/adapters/compute/no_rows.py",
+        old="spark.createDataFrame([], schema).limit(0)",
+        new="spark.createDataFrame([], schema)",
+        tests=("tests/e2e/tables/test_no_rows.py",),
+    ),
+    Mutation(
         name="the session has another time zone",
         file=SETTINGS,
         old=""""spark.sql.session.timeZone": "UTC",""",

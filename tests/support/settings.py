@@ -34,7 +34,7 @@ JAVA = (
 )
 """Options of every JVM. While tests keep all cores busy, the optimizing compiler (C2) costs more than it saves. With C1 alone
 the code cache is 48 MB by default, which Spark overflows: the JVM would discard and recompile code all the time. Garbage is
-collected a third as often where half of the memory is for new objects, and not at once when Spark's classes are loaded."""
+collected less often where half of the memory is for new objects, and not as soon as Spark's classes are loaded."""
 
 _MORE_EXAMPLES = 10
 

@@ -12,7 +12,7 @@ __all__ = ["no_rows"]
 def no_rows(spark: "SparkSession", schema: "str | StructType") -> "DataFrame":
     """A DataFrame of a schema without rows.
 
-    In its own process PySpark makes a DataFrame of a list by running Python workers, also of an empty one, and Spark learns
-    only then what it holds. With the limit nothing runs, and what joins no rows is left out of the plan.
+    Without Spark Connect, PySpark runs Python workers to make a DataFrame of a list, even of an empty one, and Spark learns
+    only then what it holds. With the limit nothing runs, and Spark drops what joins no rows from its plan.
     """
     return spark.createDataFrame([], schema).limit(0)

@@ -229,8 +229,8 @@ def derive(spark: "SparkSession", derived: Derived) -> "DataFrame | None":
     inputs = dict(bronze_inputs(spark, derived.reads, derived.sources, derived.left_out))
     if derived.query is None:
         return next(iter(inputs.values()), None)
-    for name, source in derived.sources.items():
-        inputs.setdefault(name, no_rows(spark, ddl(source.bronze_columns)))
+    unread = derived.sources.keys() - inputs.keys()
+    inputs |= {name: no_rows(spark, ddl(derived.sources[name].bronze_columns)) for name in unread}
     return batch(derived.query, inputs)
 
 

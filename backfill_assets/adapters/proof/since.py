@@ -97,7 +97,9 @@ def records_since(
     def compare(spark: "SparkSession") -> Difference:
         source = derived.sources[query.upstreams[0]]
         inputs = bronze_inputs(spark, derived.reads, derived.sources, derived.left_out)
-        records = inputs.get(source.name, no_rows(spark, ddl(source.bronze_columns)))
+        records = inputs.get(source.name)
+        if records is None:
+            records = no_rows(spark, ddl(source.bronze_columns))
         return _groups(spark, query, _Changes(rows=signed(query, records, "1"), most=most), written)
 
     return runner.run(compare)
@@ -152,7 +154,7 @@ def _changes(
 ) -> _Changes:
     (name,) = query.upstreams
     upstream, position = read.tables[name], read.position.tables[name]
-    rows = inputs.get(name, no_rows(spark, ddl((*query.columns, CHANGE))))
+    rows = inputs[name] if name in inputs else no_rows(spark, ddl((*query.columns, CHANGE)))
     follows = any(isinstance(each, ChangesRead) for each in read.since.reads)
     return _Changes(
         rows=signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)"),
