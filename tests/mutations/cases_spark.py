@@ -211,10 +211,7 @@ SPARK: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/compute/differences.py",
         old="2 * counted",
         new="0 * counted",
-        tests=(
-            "tests/e2e/tables/test_full_refresh.py::"
-            "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
-        ),
+        tests=("tests/e2e/tables/test_full_refresh.py::test_a_view_is_replaced_and_what_comes_after_is_followed",),
     ),
     Mutation(
         name="a share of few rows is compared, of which Spark takes the scans out of its plan",
@@ -322,8 +319,7 @@ SPARK: tuple[Mutation, ...] = (
         old="""f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")""",
         new="""f"IF({CHANGE.name} {IS_INSERT}, 1, 1)")""",
         tests=(
-            "tests/e2e/tables/test_full_refresh.py::"
-            "test_a_view_is_replaced_and_what_comes_after_is_followed_by_it_and_by_its_readers",
+            "tests/e2e/tables/test_full_refresh.py::test_views_over_a_view_that_was_replaced_once_follow_it",
             "tests/e2e/tables/test_aggregate_views.py::test_groups_follow_a_table_and_a_view_follows_the_groups",
         ),
     ),
