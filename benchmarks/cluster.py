@@ -95,7 +95,7 @@ class _Measures:
 
     def _start(self) -> None:
         """Start what of the cluster is not running."""
-        up(self.root, kafka=False, needs=SparkNeeds(s3=True, cluster=True))
+        up(self.root, kafka=False, needs=SparkNeeds(stores=frozenset({"s3"}), cluster=True))
         wait_until("both workers to have an executor", lambda: len(Cluster(self.root).executors()) == len(WORKERS))
 
 

@@ -73,7 +73,9 @@ class World:
     def spark(self) -> "SparkSession":
         """The session that both sides use."""
         place = self.store(self.root).place
-        session: SparkSession = self.resource(self.root).runner(place, s3=self.s3).run(lambda spark: spark)
+        session: SparkSession = (
+            self.resource(self.root).runner(place, stores={"s3"} if self.s3 else ()).run(lambda spark: spark)
+        )
         return session
 
     @cached_property

@@ -74,7 +74,7 @@ def demo(root: Path, *, flights: int, cluster: bool) -> None:
     os.environ.pop("SPARK_REMOTE", None)
     os.environ["DAGSTER_HOME"] = str(root / ".dagster")
     say(f"Starting a Kafka broker and a Spark server{', its cluster and an S3 server' * cluster} on this machine")
-    servers = up(root, s3=cluster, needs=SparkNeeds(s3=cluster, cluster=cluster))
+    servers = up(root, s3=cluster, needs=SparkNeeds(stores=frozenset({"s3"} if cluster else ()), cluster=cluster))
     console.print(f"Kafka {servers.bootstrap_servers}, Spark {servers.spark_remote}")
     if cluster:
         os.environ |= {**s3_variables(root), "BACKFILL_WAREHOUSE": f"s3://{BUCKET}/warehouse"}

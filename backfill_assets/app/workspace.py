@@ -80,7 +80,7 @@ class Workspace:
     @cached_property
     def runner(self) -> SparkRunner:
         """The run's Spark, started with its first action."""
-        return self.spark.runner(self.store.place, s3=self.registry.reads_s3)
+        return self.spark.runner(self.store.place, stores=self.registry.stores)
 
     @cached_property
     def sources(self) -> Sources:

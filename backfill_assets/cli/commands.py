@@ -76,6 +76,7 @@ def up(  # noqa: PLR0913, PLR0917  (options of a command)
     s3_tables: Annotated[
         bool, typer.Option("--s3-tables", help="Let Spark read tables on S3, wherever the warehouse is.")
     ] = False,
+    azure_tables: Annotated[bool, typer.Option("--azure-tables", help="The same of tables on Azure.")] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Run Spark's tasks on a cluster: a master and two workers.")
     ] = False,
@@ -83,10 +84,11 @@ def up(  # noqa: PLR0913, PLR0917  (options of a command)
     """Start the embedded broker and Spark server, if they are not running."""
     from backfill_assets.adapters.local.servers import SparkNeeds
     from backfill_assets.adapters.local.servers import up as start
-    from backfill_assets.declare.stores import bucket_of
+    from backfill_assets.declare.stores import provider_of
 
-    on_s3 = s3 or s3_tables or bucket_of(warehouse_place()) is not None
-    needs = SparkNeeds(s3=on_s3, cluster=cluster)
+    asked = {"s3": s3 or s3_tables, "azure": azure_tables}
+    stores = {provider_of(warehouse_place()), *(name for name, is_asked in asked.items() if is_asked)}
+    needs = SparkNeeds(stores=frozenset(stores), cluster=cluster)
     found = start(project_root(Path.cwd()), kafka=kafka, spark=spark, s3=s3, needs=needs)
     _say(asdict(found), as_json=as_json, text=lambda: servers_text(found))
 

@@ -199,7 +199,7 @@ def materialized_view(  # noqa: PLR0913  (a public declaration)
         The declared view, for `build_definitions` and for `upstreams` of other views.
 
     Raises:
-        DeclarationError: An argument is wrong; the error names it. Or two of the tables are in one bucket, and declared
+        DeclarationError: An argument is wrong; the error names it. Or two of the tables are in one store, and declared
             with different `storage`.
         QueryError: The query cannot be maintained; `reason` is one of the codes in `docs/refusals.md`.
 

@@ -19,8 +19,10 @@ __all__ = [
     "canonical",
     "check_buckets",
     "checked_storage",
+    "misnamed",
     "provider_of",
     "storage_of",
+    "store_of",
     "unusable",
 ]
 
@@ -75,6 +77,31 @@ def provider_of(uri: str) -> str:
     return next((name for name, schemes in _PROVIDERS.items() if scheme in schemes), LOCAL)
 
 
+def misnamed(uri: str) -> bool:
+    """Whether an address is on Azure, but not of the form that delta-rs and Spark both take, `abfss://container@account…`."""
+    parts = urlsplit(uri)
+    return provider_of(uri) == "azure" and not (parts.scheme == "abfss" and all(parts.netloc.partition("@")))
+
+
+def store_of(uri: str) -> str | None:
+    """What Spark reaches in one way for all addresses in it: a bucket, on Azure an account, of Google all; None for a path.
+
+    Example:
+        >>> store_of("s3a://lake/orders"), store_of("abfss://lake@mine.dfs.core.windows.net/orders")
+        ('s3://lake', 'abfss://mine.dfs.core.windows.net')
+    """
+    match provider_of(uri):
+        case "s3":
+            return f"s3://{urlsplit(uri).netloc}"
+        case "azure":
+            return f"abfss://{urlsplit(uri).netloc.rpartition('@')[2]}"
+        case "gcs":
+            return "gs://"
+        case _:
+            scheme, separator, _ = uri.partition("://")
+            return f"{scheme}://{urlsplit(uri).netloc}" if separator and scheme != "file" else None
+
+
 def as_declared(given: Any) -> dict[str, Any]:
     """A declaration as a mapping without what is not set, where YAML's own `true` counts like a string."""
     declared = _set_fields(given) if isinstance(given, BaseModel) else given
@@ -107,23 +134,23 @@ def checked_storage(name: str, path: str, given: Any) -> dict[str, str] | None:
 
 
 def check_buckets(tables: Iterable[Stored]) -> None:
-    """Refuse tables in one bucket that are declared to be reached in different ways. Errors: `DeclarationError`."""
-    first: dict[tuple[str, str], Stored] = {}
+    """Refuse tables in one store that are declared to be reached in different ways. Errors: `DeclarationError`."""
+    first: dict[str, Stored] = {}
     for table in tables:
-        parts = urlsplit(canonical(table.path))
-        if not parts.netloc or parts.scheme == "file":
+        store = store_of(table.path)
+        if store is None:
             continue
-        other = first.setdefault((parts.scheme, parts.netloc), table)
+        other = first.setdefault(store, table)
         if other.storage != table.storage:
-            raise _reached_otherwise(f"{parts.scheme}://{parts.netloc}", other, table)
+            raise _reached_otherwise(store, other, table)
 
 
-def _reached_otherwise(bucket: str, one: Stored, other: Stored) -> DeclarationError:
+def _reached_otherwise(store: str, one: Stored, other: Stored) -> DeclarationError:
     return DeclarationError(
-        f"delta_table {one.name!r} and delta_table {other.name!r} are in one bucket, {bucket}, but declared to be reached "
+        f"delta_table {one.name!r} and delta_table {other.name!r} are in one store, {store}, but declared to be reached "
         f"differently: expected the same storage, found {_difference(one.storage, other.storage)}",
-        hint="give both the same storage: Spark reaches a bucket in one way. If two stores have a bucket of this name "
-        "each, put the tables into different projects, each with a Spark of its own",
+        hint="give both the same storage: Spark reaches a store in one way. If two stores have this name, put the tables "
+        "into different projects, each with a Spark of its own",
         argument="storage",
     )
 

@@ -1,7 +1,7 @@
 """What commands that only read say of stores that cannot be read: the warehouse's, and those of single upstreams."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -115,18 +115,25 @@ def test_a_view_whose_table_cannot_be_read_may_need_anything_of_a_table_that_can
 
 
 class Asked(SparkResource):
-    """Spark that is asked whether it reads from S3."""
+    """Spark that is asked from which stores it reads."""
 
-    def runner(self, warehouse: Warehouse, *, s3: bool = False) -> SparkRunner:
+    def runner(self, warehouse: Warehouse, *, stores: Collection[str] = ()) -> SparkRunner:
         """Fails with the answer."""
-        raise LookupError(f"{warehouse.uri}: {s3}")
+        raise LookupError(f"{warehouse.uri}: {', '.join(sorted(stores))}")
 
 
 @pytest.mark.parametrize(
-    ("path", "s3"), [("s3://raw/base", True), ("s3a://raw/base", True), ("lake/base", False), ("gs://raw/b", False)]
+    ("path", "provider"),
+    [
+        ("s3://raw/base", "s3"),
+        ("s3a://raw/base", "s3"),
+        ("lake/base", ""),
+        ("abfss://raw@mine.dfs.core.windows.net/base", "azure"),
+        ("gs://raw/b", "gcs"),
+    ],
 )
-def test_spark_gets_its_connector_if_a_view_reads_from_s3(tmp_path: Path, path: str, *, s3: bool) -> None:
+def test_spark_gets_the_connector_of_stores_that_views_read_from(tmp_path: Path, path: str, provider: str) -> None:
     workspace = over(delta_table("base", path=path), tmp_path)
     workspace.spark = Asked(root=str(tmp_path))
-    with pytest.raises(LookupError, match=f"warehouse: {s3}"):
+    with pytest.raises(LookupError, match=f"warehouse: {provider}$"):
         assert workspace.runner

@@ -78,7 +78,7 @@ def test_one_bucket_is_reached_in_one_way(one: Any, other: Any, found: str) -> N
     views = tuple(view(f"over_{each.name}", each) for each in pair)
     for declare in (lambda: view("both", *pair), lambda: registry(views), lambda: registry(pair)):
         with pytest.raises(
-            DeclarationError, match="delta_table 'a' and delta_table 'b' are in one bucket, s3://raw"
+            DeclarationError, match="delta_table 'a' and delta_table 'b' are in one store, s3://raw"
         ) as refused:
             declare()
         assert found in refused.value.message

@@ -34,15 +34,15 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="another machine is spoken to without TLS by itself",
         file=S3,
-        old="    if asked or urlsplit(endpoint).hostname in _LOOPBACK:",
+        old="    if asked or is_loopback(endpoint):",
         new="    if endpoint:",
         tests=(f"{DECLARED}::test_another_machine_is_spoken_to_without_tls_only_if_asked_for",),
     ),
     Mutation(
         name="keys of the environment are sent to Spark",
-        file="backfill_assets/adapters/storage/options.py",
-        old="return delta_options(options, s3_access(options, os.environ))",
-        new="return delta_options({**os.environ, **options}, s3_access(options, os.environ))",
+        file="backfill_assets/adapters/storage/access.py",
+        old="return delta_options(declared, s3_access(declared, environment))",
+        new="return delta_options({**environment, **declared}, s3_access(declared, environment))",
         tests=(f"{DECLARED}::test_keys_that_are_not_declared_are_left_to_each_sides_own_provider_chain",),
     ),
     Mutation(
@@ -237,16 +237,16 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="a bucket that was not reached counts as reached",
         file="backfill_assets/adapters/spark/reaching_runner.py",
-        old="                    reach_table(session, table)\n                    self._runner.buckets.add(table.bucket)",
-        new="                    self._runner.buckets.add(table.bucket)\n                    reach_table(session, table)",
+        old="                    reach_table(session, table)\n                    self._runner.stores.add(table.store)",
+        new="                    self._runner.stores.add(table.store)\n                    reach_table(session, table)",
         tests=(f"{REACHED}::test_a_store_that_is_not_reached_stops_the_views_that_read_from_it_and_no_others",),
     ),
     Mutation(
         name="Spark has no connector for upstreams on S3 beside a local warehouse",
         file="backfill_assets/app/workspace.py",
-        old="s3=self.registry.reads_s3",
-        new="s3=False",
-        tests=(f"{READ}::test_spark_gets_its_connector_if_a_view_reads_from_s3",),
+        old="stores=self.registry.stores",
+        new="stores=()",
+        tests=(f"{READ}::test_spark_gets_the_connector_of_stores_that_views_read_from",),
     ),
     # Stores that cannot be read
     Mutation(
@@ -357,11 +357,11 @@ STORES: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a marker is asked for beside its folder",
-        file="backfill_assets/adapters/storage/s3_markers.py",
+        file="backfill_assets/adapters/storage/markers.py",
         old="{quote(f'{prefix}/{path}'.strip('/'))}",
         new="{quote(path)}",
         tests=(
-            "tests/adapters/storage/test_s3_markers.py::test_a_marker_is_the_root_of_a_store_whose_address_is_the_folder",
+            "tests/adapters/storage/test_markers.py::test_a_marker_is_the_root_of_a_store_whose_address_is_the_folder",
         ),
     ),
     Mutation(

@@ -46,7 +46,7 @@ def servers(*, kafka: bool = False, spark: bool = False, s3: bool = False) -> "E
     """The run's servers; requested servers that are not running are started."""
     from backfill_assets.adapters.local.servers import SparkNeeds, up
 
-    return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark, s3=s3, needs=SparkNeeds(s3=True))
+    return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark, s3=s3, needs=SparkNeeds(stores=frozenset({"s3"})))
 
 
 def s3_store() -> dict[str, str]:
@@ -84,7 +84,7 @@ def cluster_root() -> Path:
     from backfill_assets.adapters.local.servers import SparkNeeds, up
 
     root = cluster_folder()
-    up(root, kafka=False, needs=SparkNeeds(s3=True, cluster=True))
+    up(root, kafka=False, needs=SparkNeeds(stores=frozenset({"s3"}), cluster=True))
     return root
 
 

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 from backfill_assets.adapters.delta.staged_files import WrittenFile, found_in
 from backfill_assets.adapters.storage.copied_log import entry_of
-from backfill_assets.adapters.storage.s3_markers import delete_markers
+from backfill_assets.adapters.storage.markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.errors import StagingError

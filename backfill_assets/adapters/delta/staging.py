@@ -19,12 +19,11 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.commits import commits_of, read_commit, staged_folder_of
-from backfill_assets.adapters.storage.s3_markers import delete_markers
+from backfill_assets.adapters.storage.markers import delete_markers, markers_of
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, Staged, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
 from backfill_assets.core.epoch.staged_folders import OPERATIONS, SPOOL, StagedFolder, changes_in, leftovers, sweepable
-from backfill_assets.declare.stores import bucket_of
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import columns_of_delta
 
@@ -134,13 +133,13 @@ def _never_named(location: TableLocation, looked: TableState, paths: set[str]) -
 
 
 def sweep_leftovers(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
-    """Delete what Spark's jobs have left behind on S3 besides uncommitted folders; returns the names, those of markers with a
-    slash.
+    """Delete what Spark's jobs have left behind in a store besides uncommitted folders; returns the names, those of markers
+    with a slash.
 
-    S3A marks folders by empty objects, and a job that was killed leaves those of its `_temporary`. As in `sweep`, what exists
-    is listed before the table is read.
+    Connectors mark folders by empty objects, and a job that was killed leaves those of its `_temporary`. As in `sweep`, what
+    exists is listed before the table is read.
     """
-    if bucket_of(location.uri) is None:
+    if location.is_local:
         return []
     folder = location.objects()
     sizes = folder.sizes("")
@@ -190,7 +189,7 @@ def delete_folder(location: TableLocation, path: str) -> None:
         shutil.rmtree(location.child(path), ignore_errors=True)
         return
     folder = location.objects()
-    markers = [name for name, size in folder.sizes(path).items() if not size]
+    markers = markers_of(folder, path)
     with contextlib.suppress(FileNotFoundError):
         location.files().delete_dir(path)
     delete_markers(folder, markers)

@@ -66,11 +66,11 @@ class Endpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class SparkNeeds:
-    """What the Spark server is started with: its heap, as Spark writes it, whether it reaches a warehouse on S3, and whether
+    """What the Spark server is started with: its heap, as Spark writes it, the providers whose stores it reaches, and whether
     its tasks run on a cluster: a master and two workers of one core and 1 GiB each."""
 
     memory: str = "1g"
-    s3: bool = False
+    stores: frozenset[str] = frozenset()
     cluster: bool = False
 
 
@@ -174,10 +174,10 @@ def _start_spark(folder: Path, needs: SparkNeeds) -> None:
     token = secrets.token_urlsafe(_TOKEN_BYTES)
     private_folder(folder / _SPARK)
     write_private(folder / _SPARK / _TOKEN, token)
-    settings = {**spark_conf(scratch=folder / _SPARK, s3=needs.s3), "spark.driver.memory": needs.memory}
+    settings = {**spark_conf(scratch=folder / _SPARK, stores=needs.stores), "spark.driver.memory": needs.memory}
     if _MASTER in state.processes:
         settings |= _master(folder).driver_settings()
-    variables = _s3_variables(folder) if needs.s3 else {}
+    variables = _s3_variables(folder) if "s3" in needs.stores else {}
     process = start_spark_server(folder / _SPARK, port=port, token=token, settings=settings, variables=variables)
     _write(folder, state.with_server(_SPARK, port, process))
 
@@ -194,7 +194,7 @@ def _start_cluster(folder: Path, needs: SparkNeeds) -> None:
         _start_master(folder)
         state = _read(folder)
     wait_for_master(folder / _MASTER, port=state.ports[_MASTER], process=state.processes[_MASTER])
-    variables = _s3_variables(folder) if needs.s3 else {}
+    variables = _s3_variables(folder) if "s3" in needs.stores else {}
     for name in _WORKERS:
         state = _read(folder)
         if name not in state.processes:

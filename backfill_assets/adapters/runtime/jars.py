@@ -26,7 +26,7 @@ from backfill_assets.adapters.runtime.cache import cache_folder
 from backfill_assets.adapters.runtime.java import java_command
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["kafka_jars", "s3_server_jars", "s3a_jars", "spark_jars"]
+__all__ = ["connector_jars", "kafka_jars", "s3_server_jars", "spark_jars"]
 
 _SETTINGS_FILE = Path(__file__).with_name("ivysettings.xml")
 _MANIFEST = "manifest.json"
@@ -50,7 +50,13 @@ class _Download:
 _RUNTIME = _Download(
     file=Path(__file__).with_name("ivy.xml"), sets=("spark", "kafka"), whose="Spark and Kafka", megabytes=62
 )
-_S3A = _Download(file=Path(__file__).with_name("ivy-s3a.xml"), sets=("s3a",), whose="Spark for S3", megabytes=13)
+_CONNECTORS = {
+    "s3": _Download(file=Path(__file__).with_name("ivy-s3a.xml"), sets=("s3a",), whose="Spark for S3", megabytes=13),
+    "azure": _Download(
+        file=Path(__file__).with_name("ivy-abfs.xml"), sets=("abfs",), whose="Spark for Azure", megabytes=1
+    ),
+}
+"""What Spark needs to reach the stores of a provider."""
 _S3_SERVER = _Download(
     file=Path(__file__).with_name("ivy-s3-server.xml"), sets=("s3_server",), whose="the S3 server", megabytes=57
 )
@@ -69,9 +75,11 @@ def kafka_jars() -> tuple[Path, ...]:
     return _jars(_RUNTIME, "kafka")
 
 
-def s3a_jars() -> tuple[Path, ...]:
-    """What Spark needs beyond that for a warehouse on S3, fetched when the first one is used; otherwise as `spark_jars`."""
-    return _jars(_S3A, "s3a")
+def connector_jars(provider: str) -> tuple[Path, ...]:
+    """What Spark needs beyond that for a provider's stores, fetched when the first one is used; nothing for one of whose
+    stores Spark is not told. Otherwise as `spark_jars`."""
+    download = _CONNECTORS.get(provider)
+    return () if download is None else _jars(download, *download.sets)
 
 
 def s3_server_jars() -> tuple[Path, ...]:

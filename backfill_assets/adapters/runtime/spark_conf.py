@@ -1,12 +1,12 @@
 """The Spark settings of this project, the same for the embedded server and for a session in this process."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from backfill_assets.adapters.runtime.cache import cache_folder
 from backfill_assets.adapters.runtime.class_archive import archive_options
-from backfill_assets.adapters.runtime.jars import s3a_jars, spark_jars
+from backfill_assets.adapters.runtime.jars import connector_jars, spark_jars
 from backfill_assets.adapters.runtime.session_settings import PINNED, REQUIRED
 
 __all__ = ["changed_conf", "cores", "spark_conf"]
@@ -26,14 +26,14 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
-def spark_conf(*, scratch: Path | None = None, s3: bool = False) -> dict[str, str]:
+def spark_conf(*, scratch: Path | None = None, stores: Collection[str] = ()) -> dict[str, str]:
     """All settings of a local Spark with Delta and the Kafka source; fetches the jars if they are missing.
 
-    `scratch` is the folder for Spark's own files (by default in the cache), never the caller's folder. With `s3` it has what
-    reaches a warehouse on S3, too.
+    `scratch` is the folder for Spark's own files (by default in the cache), never the caller's folder. The connectors
+    of the providers in `stores` are there, too.
     """
     scratch = scratch or cache_folder("spark")
-    jars = [*spark_jars(), *(s3a_jars() if s3 else ())]
+    jars = [*spark_jars(), *(jar for provider in sorted(stores) for jar in connector_jars(provider))]
     return {
         **{name: value for name, value in PINNED.items() if name.startswith("spark.")},
         **REQUIRED,

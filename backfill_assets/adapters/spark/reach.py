@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["check_reached", "reach_table", "told"]
 
 _NOT_THERE = "PATH_NOT_FOUND"
-_NO_CONNECTOR = "S3AFileSystem"
+_CONNECTORS = (
+    ("org.apache.hadoop.fs.s3a.S3AFileSystem", "ivy-s3a.xml", "--s3-tables"),
+    ("org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem", "ivy-abfs.xml", "--azure-tables"),
+)
+"""The class by which Spark reaches the stores of a provider, where its modules are listed, and how `backfill up` has them."""
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 """What Spark takes for a pattern in the address of a file, so that it cannot be told to read just this one."""
 
@@ -111,12 +115,14 @@ def _digest(session: "SparkSession", address: str) -> str | None:
 
 
 def _unreached(uri: str, error: Exception, settings: Mapping[str, str]) -> EnvironmentSetupError:
-    if f"ClassNotFoundException: Class org.apache.hadoop.fs.s3a.{_NO_CONNECTOR}" in str(error):
+    for connector, modules, option in _CONNECTORS:
+        if f"ClassNotFoundException: Class {connector}" not in str(error):
+            continue
         return EnvironmentSetupError(
-            f"Spark has no connector for {uri}: the class {_NO_CONNECTOR} of hadoop-aws is missing",
-            hint="give it the modules of backfill_assets/adapters/runtime/ivy-s3a.xml. The server of `backfill up` has them "
-            "with `--s3-tables`, or if BACKFILL_WAREHOUSE was on S3 when it was started: `backfill down`, then "
-            "`backfill up --s3-tables`",
+            f"Spark has no connector for {uri}: the class {connector} is missing",
+            hint=f"give it the modules of backfill_assets/adapters/runtime/{modules}. The server of `backfill up` has them "
+            f"with `{option}`, or if BACKFILL_WAREHOUSE was there when it was started: `backfill down`, then "
+            f"`backfill up {option}`",
         )
     return EnvironmentSetupError(
         f"Spark does not reach {uri}: {said(error, settings)}",

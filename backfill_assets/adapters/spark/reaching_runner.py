@@ -18,7 +18,7 @@ T = TypeVar("T")
 class ReachingRunner(SparkRunner):
     """Runs the actions of some views with the thread and the session of another runner, which is closed by its owner.
 
-    Before an action, the session is told of the buckets that it was not told of before, and is checked to reach them.
+    Before an action, the session is told of the stores that it was not told of before, and is checked to reach them.
     """
 
     def __init__(self, runner: SparkRunner, tables: Callable[[], Sequence[TableElsewhere]]) -> None:
@@ -36,9 +36,9 @@ class ReachingRunner(SparkRunner):
 
         def reached(session: "SparkSession") -> T:
             for table in self._tables():
-                if table.bucket is not None and table.bucket not in self._runner.buckets:
+                if table.store not in self._runner.stores:
                     reach_table(session, table)
-                    self._runner.buckets.add(table.bucket)
+                    self._runner.stores.add(table.store)
             return action(session)
 
         return self._runner.run(reached)

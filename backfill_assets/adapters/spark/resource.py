@@ -10,7 +10,7 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future, wait
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
@@ -29,6 +29,7 @@ from backfill_assets.adapters.spark.reach import check_reached, told
 from backfill_assets.adapters.spark.session import Remote, abandon, attached, close, in_process, is_remote
 from backfill_assets.adapters.spark.worker import Worker
 from backfill_assets.adapters.storage.warehouse import Warehouse
+from backfill_assets.declare.stores import provider_of
 from backfill_assets.errors import BackfillError, DeclarationError, EnvironmentSetupError, SparkLostError
 
 if TYPE_CHECKING:
@@ -78,12 +79,12 @@ class SparkResource(ConfigurableResource[Any]):
         """The heap of an in-process session in bytes. A server is assumed to have at least as much."""
         return int(_SIZE.validate_python(f"{self.driver_memory.lower().removesuffix('b')}ib"))  # Spark's g is a GiB
 
-    def runner(self, warehouse: Warehouse, *, s3: bool = False) -> "SparkRunner":
+    def runner(self, warehouse: Warehouse, *, stores: Collection[str] = ()) -> "SparkRunner":
         """A runner of Spark actions. Spark starts with the first action.
 
         Args:
             warehouse: The warehouse that Spark reads and writes.
-            s3: Whether it reads tables on S3, wherever the warehouse is.
+            stores: The providers of other stores in which it reads tables, such as `s3`.
 
         Returns:
             The runner; close it after use.
@@ -98,11 +99,11 @@ class SparkResource(ConfigurableResource[Any]):
             _check_reach(remote, warehouse)
             # A server that was started anew has another token.
             return SparkRunner(lambda: told(attached(self._remote() or remote, self.config), warehouse), warehouse)
-        with_connector = s3 or bool(warehouse.spark_settings)
-        return SparkRunner(lambda: told(self._in_process(s3=with_connector), warehouse), warehouse)
+        providers = {*stores, provider_of(warehouse.uri)}
+        return SparkRunner(lambda: told(self._in_process(providers), warehouse), warehouse)
 
-    def _in_process(self, *, s3: bool) -> "SparkSession":
-        conf = changed_conf({**spark_conf(s3=s3), "spark.driver.memory": self.driver_memory}, self.config)
+    def _in_process(self, stores: Collection[str]) -> "SparkSession":
+        conf = changed_conf({**spark_conf(stores=stores), "spark.driver.memory": self.driver_memory}, self.config)
         return in_process(conf, self.config)
 
     def _remote(self) -> Remote | None:
@@ -134,8 +135,8 @@ class SparkRunner:
         self._refusal: tuple[float, EnvironmentSetupError] | None = None
         self._thread: Worker | None = None
         self.on_wait: Callable[[], None] = do_nothing
-        self.buckets: set[str] = set()
-        """The buckets besides the warehouse's that the session was told of, and reaches."""
+        self.stores: set[str] = set()
+        """The stores besides the warehouse's that the session was told of, and reaches."""
 
     @property
     def started(self) -> bool:
@@ -196,7 +197,7 @@ class SparkRunner:
         if self._session is not None:
             session, self._session = self._session, None
             self._reached = self._warehouse is None
-            self.buckets.clear()
+            self.stores.clear()
             end(session)
 
     def _wait(self, future: "Future[T]") -> T:

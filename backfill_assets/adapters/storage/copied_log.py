@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 
 from backfill_assets.adapters.runtime.temporary_folders import temporary_folder
 from backfill_assets.adapters.storage.log_tail import PATH, Tagged, Tail
-from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
+from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored, tag_of
 
 __all__ = ["CopiedLog", "CopiedTable", "entry_of"]
 
@@ -201,7 +201,7 @@ class CopiedLog:
         self.table.create_checkpoint()
         path = _checkpoint_of(self.table.version())
         put = self.objects.put(path, (self.folder / path).read_bytes())
-        self._checkpoint = (self.table.version(), put["e_tag"])
+        self._checkpoint = (self.table.version(), tag_of(put["e_tag"]))
         if (hint := self.folder / _HINT).exists():  # not if another process has made the checkpoint, and it was copied
             self.objects.put(_HINT, hint.read_bytes())
 

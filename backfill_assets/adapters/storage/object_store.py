@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult
     from obstore.store import ObjectStore
 
-__all__ = ["ObjectFolder", "Stored"]
+__all__ = ["ObjectFolder", "Stored", "tag_of"]
 
 _CLIENT = {
     "allow_http", "allow_invalid_certificates", "connect_timeout", "default_content_type", "http1_only",
@@ -84,7 +84,7 @@ class ObjectFolder:
                 made = obstore.put(self._store, path, content, mode="create")
         except AlreadyExistsError:
             return False, None
-        return True, made["e_tag"]
+        return True, tag_of(made["e_tag"])
 
     def put(self, path: str, content: bytes) -> "PutResult":
         """Write an object, replacing one with that name; what the store says of it."""
@@ -253,4 +253,9 @@ def _retried(read: Callable[[], T]) -> T:
 
 def _stored(listed: "ObjectMeta") -> Stored:
     modified = int(listed["last_modified"].timestamp() * 1e6)
-    return Stored(size=int(listed["size"]), modified=modified, tag=listed["e_tag"])
+    return Stored(size=int(listed["size"]), modified=modified, tag=tag_of(listed["e_tag"]))
+
+
+def tag_of(told: str | None) -> str | None:
+    """The tag of an object as it can be compared: Azure tells it in quotes, but not in lists."""
+    return None if told is None else told.strip('"')

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, ValidationError
 
-from backfill_assets.adapters.storage.s3 import delta_options, s3_access
-from backfill_assets.declare.stores import LOCAL, VARIABLE, bucket_of, unusable
+from backfill_assets.adapters.storage.access import options_of_delta
+from backfill_assets.declare.stores import LOCAL, VARIABLE, unusable
 from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["storage_options"]
@@ -22,16 +22,13 @@ def storage_options(declared: Mapping[str, str], *, uri: str) -> dict[str, str]:
 
     Args:
         declared: `provider` and the fields of its configuration; a value `env:NAME` is read from the environment.
-        uri: What is reached. On S3, endpoint and region come from the environment if they are not declared.
+        uri: What is reached. Endpoint and region come from the environment if they are not declared.
 
     Raises:
         DeclarationError: It cannot be used.
         EnvironmentSetupError: A variable that it names is not set.
     """
-    options = _checked({name: _value(name, each) for name, each in declared.items()})
-    if bucket_of(uri) is None:
-        return options
-    return delta_options(options, s3_access(options, os.environ))
+    return options_of_delta(uri, _checked({name: _value(name, each) for name, each in declared.items()}), os.environ)
 
 
 def _checked(given: Mapping[str, str]) -> dict[str, str]:

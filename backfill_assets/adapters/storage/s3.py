@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from backfill_assets.adapters.storage.loopback import is_loopback
 from backfill_assets.declare.stores import unusable
 
 __all__ = ["Keys", "S3Access", "bucket_settings", "delta_options", "s3_access", "spark_settings"]
@@ -21,7 +22,6 @@ _SAME = {
     "default_region": "region",
     "session_token": "token",
 }
-_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 _PUBLIC = ("endpoint", "region", "allow_http", "virtual_hosted_style_request")
 """What is read from the environment for both sides; keys there are left to the provider chains."""
 _UNSAFE = ("allow_unsafe_rename", "copy_if_not_exists", "conditional_put", "skip_signature")
@@ -184,7 +184,7 @@ def _http_allowed(endpoint: str | None, *, asked: bool) -> bool:
         if endpoint is not None and urlsplit(endpoint).scheme != "https":
             raise unusable(f"its endpoint is {_shown(endpoint)}: expected https://host[:port]", "write it as a URL")
         return asked
-    if asked or urlsplit(endpoint).hostname in _LOOPBACK:
+    if asked or is_loopback(endpoint):
         return True
     raise unusable(
         f"its endpoint {_shown(endpoint)} is on another machine and has no TLS, so that rows would be readable on their way",

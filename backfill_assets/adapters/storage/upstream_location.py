@@ -4,16 +4,15 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from deltalake import DeltaTable
 
+from backfill_assets.adapters.storage.access import options_of_delta, settings_beside
 from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.options import storage_options
-from backfill_assets.adapters.storage.s3 import bucket_settings, s3_access
 from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse, address
 from backfill_assets.declare.model import DeltaTable as Declared
-from backfill_assets.declare.stores import LOCAL, bucket_of, provider_of, storage_of
+from backfill_assets.declare.stores import LOCAL, provider_of, storage_of, store_of
 from backfill_assets.errors import DeclarationError
 
 __all__ = ["TableElsewhere", "located"]
@@ -24,11 +23,11 @@ _DECODED = re.compile(r"\\|%[0-9A-Fa-f]{2}")
 
 @dataclass(frozen=True, kw_only=True)
 class TableElsewhere(TableLocation):
-    """The address of a table in another bucket than the warehouse's.
+    """The address of a table in another store than the warehouse's.
 
     Attributes:
         name: The name that the table was declared with.
-        spark_settings: What a Spark session has to know to reach the bucket, besides what reaches the warehouse.
+        spark_settings: What a Spark session has to know to reach the store, besides what reaches the warehouse.
         asked: Asks the table's store before delta-rs does, which would wait for minutes if it does not answer.
     """
 
@@ -37,9 +36,9 @@ class TableElsewhere(TableLocation):
     asked: AskedStores = field(repr=False, compare=False)
 
     @property
-    def bucket(self) -> str | None:
-        """Its bucket on S3; None for another store, which Spark is not told of."""
-        return bucket_of(self.uri)
+    def store(self) -> str:
+        """What Spark reaches in one way with it (`store_of`)."""
+        return store_of(self.uri) or ""
 
     def load(self, version: int | None = None) -> DeltaTable | None:
         """The table, at its newest or the given version; None if it does not exist. Errors: as of any table."""
@@ -73,7 +72,7 @@ def located(table: Declared, *, warehouse: Warehouse, root: Path, asked: AskedSt
             argument="path",
         )
     options = _options(table, place.uri, warehouse)
-    if place.is_local or _store_of(place.uri) == _store_of(warehouse.uri):
+    if place.is_local or store_of(place.uri) == store_of(warehouse.uri):
         if not place.is_local and options != warehouse.storage_options:
             raise _reached_otherwise(table, options, warehouse)
         return TableLocation(uri=place.uri, storage_options=options)
@@ -82,31 +81,26 @@ def located(table: Declared, *, warehouse: Warehouse, root: Path, asked: AskedSt
 
 
 def _options(table: Declared, uri: str, warehouse: Warehouse) -> Mapping[str, str]:
-    if table.storage is None and provider_of(uri) == provider_of(warehouse.uri):
-        return warehouse.storage_options
     with storage_of(f"delta_table {table.name!r}"):
+        if table.storage is None and provider_of(uri) == provider_of(warehouse.uri):
+            return options_of_delta(uri, warehouse.storage_options, {})
         return storage_options(table.storage or {"provider": LOCAL}, uri=uri)
-
-
-def _store_of(uri: str) -> tuple[str, str]:
-    parts = urlsplit(uri)
-    return parts.scheme, parts.netloc
 
 
 def _reached_otherwise(table: Declared, options: Mapping[str, str], warehouse: Warehouse) -> DeclarationError:
     held = warehouse.storage_options
     names = sorted(name for name in {*options, *held} if options.get(name) != held.get(name))
     return DeclarationError(
-        f"delta_table {table.name!r} is in the bucket of the warehouse, {warehouse.uri}, but is declared to be reached "
+        f"delta_table {table.name!r} is in the store of the warehouse, {warehouse.uri}, but is declared to be reached "
         f"otherwise: expected the same storage, found other values of {', '.join(names)}",
-        hint="leave storage out of delta_table(...): Spark reaches a bucket in one way",
+        hint="leave storage out of delta_table(...): Spark reaches a store in one way",
         argument="storage",
     )
 
 
 def _spark_settings(uri: str, options: Mapping[str, str], warehouse: Warehouse) -> Mapping[str, str]:
-    """What Spark is told of the table's bucket; nothing if it is reached as the warehouse is, whose settings are general."""
-    bucket, general = bucket_of(uri), warehouse.spark_settings
-    if bucket is None or (general and options == warehouse.storage_options):
+    """What Spark is told of the table's store; nothing if it is reached as the warehouse is, whose settings are general."""
+    general = warehouse.spark_settings if provider_of(uri) == provider_of(warehouse.uri) else {}
+    if general and options == warehouse.storage_options:
         return {}
-    return bucket_settings(s3_access(options, {}), bucket, general)
+    return settings_beside(uri, options, general)

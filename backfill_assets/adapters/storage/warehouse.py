@@ -16,11 +16,11 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
+from backfill_assets.adapters.storage.access import settings_of_spark
 from backfill_assets.adapters.storage.copied_log import CopiedLog, CopiedTable, entry_of
 from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
-from backfill_assets.adapters.storage.s3 import s3_access, spark_settings
 from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking, said
-from backfill_assets.declare.stores import bucket_of, canonical
+from backfill_assets.declare.stores import canonical, misnamed
 from backfill_assets.errors import EnvironmentSetupError
 
 __all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse", "address"]
@@ -325,6 +325,11 @@ def address(place: str, root: Path) -> str:
             f"{place} names no folder that all clients of a store understand alike",
             hint="write scheme://bucket/folder: the scheme in small letters, a bucket, and no #, ? or empty folder in it",
         )
+    if misnamed(uri):
+        raise EnvironmentSetupError(
+            f"{place} does not say by itself where a folder is on Azure, as all clients understand it",
+            hint="write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
+        )
     return uri
 
 
@@ -357,9 +362,7 @@ class Warehouse:
     @property
     def spark_settings(self) -> dict[str, str]:
         """What a Spark session has to know to reach it; nothing for a local disk."""
-        if bucket_of(self.uri) is None:
-            return {}
-        return spark_settings(s3_access(self.storage_options, {}))
+        return settings_of_spark(self.uri, self.storage_options)
 
     def table(self, path: str) -> TableLocation:
         """The table at a path such as `views/revenue`."""

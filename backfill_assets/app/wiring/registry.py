@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from backfill_assets.declare.model import Declared, DeltaTable, KafkaSource, MaterializedView
-from backfill_assets.declare.stores import bucket_of
+from backfill_assets.declare.stores import LOCAL, provider_of
 from backfill_assets.errors import DeclarationError
 
 __all__ = ["Registry"]
@@ -38,11 +38,11 @@ class Registry:
         return found
 
     @property
-    def reads_s3(self) -> bool:
-        """Whether any view reads a Delta table on S3."""
+    def stores(self) -> frozenset[str]:
+        """The providers of the stores in which views read Delta tables."""
         views = (each for each in self.declared.values() if isinstance(each, MaterializedView))
         tables = (table for view in views for table in view.tables if isinstance(table, DeltaTable))
-        return any(bucket_of(table.path) is not None for table in tables)
+        return frozenset(provider_of(table.path) for table in tables) - {LOCAL}
 
     def readers(self, name: str) -> list[MaterializedView]:
         """The views that read a table."""

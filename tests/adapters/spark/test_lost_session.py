@@ -82,11 +82,11 @@ def lose(_session: "SparkSession") -> None:
 
 
 def test_a_lost_session_is_told_and_replaced(runner: SparkRunner, sessions: list[Any]) -> None:
-    runner.buckets.add("other")
+    runner.stores.add("other")
     assert runner.run(id) == id(sessions[0])
     with pytest.raises(SparkLostError, match=r"SESSION_NOT_FOUND\] gone\n  What"):
         runner.run(lose)
-    assert not runner.buckets, "the new session has to be told of other stores"
+    assert not runner.stores, "the new session has to be told of other stores"
     assert runner.run(id) == id(sessions[1])
     runner.close()
 

@@ -124,16 +124,53 @@ def test_a_folder_is_reached_with_nothing_wherever_the_warehouse_is() -> None:
 
 
 def test_a_store_that_spark_is_not_told_of_is_reached_by_delta_rs_with_its_own_storage() -> None:
-    found = at(on_s3(**KEYS), "abfss://raw@account/t", {"provider": "azure", "account_name": "mine"})
-    assert found.storage_options["account_name"] == "mine"
-    assert told(found) == {}
+    found = at(on_s3(**KEYS), "gs://raw/t", {"provider": "gcs", "service_account": "a.json"})
+    assert isinstance(found, TableElsewhere)
+    assert (found.storage_options, found.spark_settings) == ({"service_account": "a.json"}, {})
     assert dict(at(on_s3(**KEYS), "gs://raw/t").storage_options) == {}
+
+
+AZURE = "abfss://raw@mine.dfs.core.windows.net/t"
+ACCOUNT = {"provider": "azure", "account_name": "mine", "account_key": "a-key"}
+
+
+def on_azure(**options: str) -> Warehouse:
+    return Warehouse(
+        uri="abfss://lake@mine.dfs.core.windows.net/w", storage_options={"account_name": "mine", **options}
+    )
+
+
+def test_an_account_is_told_to_spark_beside_whatever_reaches_the_warehouse() -> None:
+    for warehouse in (local(), on_s3(**KEYS)):
+        found = at(warehouse, AZURE, ACCOUNT)
+        assert isinstance(found, TableElsewhere)
+        assert found.storage_options == {"account_name": "mine", "account_key": "a-key"}
+        assert found.spark_settings["fs.azure.account.key.mine.dfs.core.windows.net"] == "a-key"
+        assert found.store == "abfss://mine.dfs.core.windows.net"
+
+
+def test_containers_of_one_account_are_reached_in_one_way() -> None:
+    warehouse = on_azure(account_key="a-key")
+    assert type(at(warehouse, AZURE)) is type(at(warehouse, AZURE, ACCOUNT)) is TableLocation
+    with pytest.raises(DeclarationError, match="is in the store of the warehouse"):
+        at(warehouse, AZURE, {**ACCOUNT, "account_key": "another"})
+
+
+def test_a_table_of_another_account_needs_storage_of_its_own() -> None:
+    with pytest.raises(DeclarationError, match=r"account_name is mine, and the address abfss.* names other") as found:
+        at(on_azure(account_key="a-key"), "abfss://raw@other.dfs.core.windows.net/t")
+    assert "'customers'" in found.value.message
+    other = at(
+        on_azure(account_key="a-key"), "abfss://raw@other.dfs.core.windows.net/t", {**ACCOUNT, "account_name": "other"}
+    )
+    assert isinstance(other, TableElsewhere)
+    assert "fs.azure.account.key.mine.dfs.core.windows.net" not in other.spark_settings
 
 
 def test_the_bucket_of_the_warehouse_is_reached_in_one_way() -> None:
     warehouse = on_s3(**KEYS)
     assert type(at(warehouse, "s3://lake/t", {"provider": "s3", **KEYS})) is TableLocation
-    with pytest.raises(DeclarationError, match="is in the bucket of the warehouse") as found:
+    with pytest.raises(DeclarationError, match="is in the store of the warehouse") as found:
         at(warehouse, "s3://lake/t", OTHER)
     assert "other values of access_key_id, secret_access_key" in found.value.message
     assert "secret\n" not in str(found.value)

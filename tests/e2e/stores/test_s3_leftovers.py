@@ -14,8 +14,8 @@ import pytest
 from backfill_assets import materialized_view
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import delete_folder, sweep, sweep_leftovers
+from backfill_assets.adapters.storage.markers import rooted_at
 from backfill_assets.adapters.storage.object_store import ObjectFolder
-from backfill_assets.adapters.storage.s3_markers import rooted_at
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.app.lifecycle import maintain
 from backfill_assets.core.epoch.records import CommitKind

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
+from backfill_assets.adapters.storage.markers import delete_markers, rooted_at
 from backfill_assets.adapters.storage.object_store import ObjectFolder
-from backfill_assets.adapters.storage.s3_markers import delete_markers, rooted_at
 from tests.support.refusing_store import refusing
 
 KEYS = {"access_key_id": "an-id", "secret_access_key": "a-secret"}

@@ -1,11 +1,11 @@
-"""Deletes the objects with which S3A marks folders: empty ones whose names end in a slash.
+"""Deletes the objects with which Spark's connectors mark folders: empty ones, named as the folder, on S3 with a slash.
 
-delta-rs and obstore cannot name such an object, as they drop the slash. But of a store whose own address is the folder it is
+delta-rs and obstore cannot name an object with a slash, as they drop it. But of a store whose own address is the folder it is
 the root. So obstore signs the request that deletes it, with the keys that it finds as always.
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -15,9 +15,10 @@ from obstore.exceptions import BaseError
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from backfill_assets.adapters.storage.s3 import DEFAULT_REGION, s3_access
 from backfill_assets.adapters.storage.store_errors import said
-from backfill_assets.declare.stores import bucket_of
+from backfill_assets.declare.stores import bucket_of, provider_of
+from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["delete_markers", "rooted_at"]
+__all__ = ["delete_markers", "markers_of", "rooted_at"]
 
 _SECONDS = 30.0
 
@@ -28,15 +29,22 @@ def delete_markers(folder: ObjectFolder, paths: Iterable[str]) -> list[str]:
     """Delete the markers of folders; it is no error if there are none. One that cannot be deleted stays, with a warning.
 
     Args:
-        folder: A folder on S3; in any other store there are no markers.
+        folder: A folder on S3 or Azure; in any other store there are no markers.
         paths: The names of folders in it, without their slash.
 
     Returns:
         The names of those that are gone, with their slash.
     """
-    if bucket_of(folder.uri) is None:
+    delete = {"s3": _delete_root, "azure": _delete_object}.get(provider_of(folder.uri))
+    if delete is None:
         return []
-    return [f"{path}/" for path in paths if _is_deleted(folder, path)]
+    return [f"{path}/" for path in paths if _is_deleted(delete, folder, path)]
+
+
+def markers_of(folder: ObjectFolder, path: str) -> list[str]:
+    """What may be markers in a folder, and of itself, which Azure does not list with what is in it."""
+    inside = [name for name, size in folder.sizes(path).items() if not size]
+    return [*inside, path] if provider_of(folder.uri) == "azure" else inside
 
 
 def rooted_at(folder: ObjectFolder, path: str) -> ObjectFolder:
@@ -53,11 +61,19 @@ def rooted_at(folder: ObjectFolder, path: str) -> ObjectFolder:
     return replace(folder, uri=f"s3://{bucket}", storage_options=options)
 
 
-def _is_deleted(folder: ObjectFolder, path: str) -> bool:
+def _delete_root(folder: ObjectFolder, path: str) -> None:
+    url = rooted_at(folder, path).signed("DELETE", "", seconds=_SECONDS)
+    urlopen(Request(url, method="DELETE"), timeout=_SECONDS).close()
+
+
+def _delete_object(folder: ObjectFolder, path: str) -> None:
+    folder.delete([path])
+
+
+def _is_deleted(delete: Callable[[ObjectFolder, str], None], folder: ObjectFolder, path: str) -> bool:
     try:
-        url = rooted_at(folder, path).signed("DELETE", "", seconds=_SECONDS)
-        urlopen(Request(url, method="DELETE"), timeout=_SECONDS).close()
-    except (BaseError, OSError) as error:
+        delete(folder, path)
+    except (BaseError, EnvironmentSetupError, OSError) as error:
         _log.warning("%s/%s/: the marker stays: %s", folder.uri, path, said(error, folder.storage_options))
         return False
     return True
