@@ -19,7 +19,13 @@ NOTES = ROOT / ".backfill" / "test-full.json"
 PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--durations", "10")
 CONTRACT = "tests/e2e/kills/test_contract.py"
 KILLS = [f"tests/e2e/kills/test_{each}.py" for each in ("kill_rules", "kill_snapshot", "kill_replace", "rivals")]
-PLACES = {"contract-s3": "s3", "contract-cluster": "cluster", "damage-s3": "checks_on_s3"}
+PLACES = {
+    "contract-s3": "s3",
+    "contract-cluster": "cluster",
+    "damage-s3": "checks_on_s3",
+    "azure": "azure",
+    "contract-azure": "azure",
+}
 """Where the tables of a part lie and its Spark computes, if not on this disk and in each process."""
 PARTS = {
     "pure": (*PYTEST, "-m", "not e2e"),
@@ -34,6 +40,9 @@ PARTS = {
     # In one process: the cluster is small, and tests kill parts of it that all of them use.
     "contract-cluster": ("-m", "pytest", "--durations", "10", CONTRACT),
     "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),
+    # With an emulator, which needs Node.js.
+    "azure": ("-m", "pytest", "--durations", "10", "tests/e2e/azure"),
+    "contract-azure": (*PYTEST, "-m", "not disk", CONTRACT, *KILLS),
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),
     "demo-cluster": ("-m", "examples.demo", "--cluster"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.azurite import Account, azurite
 from tests.support.processes import Processes
 from tests.support.project import Project, storage_on_s3, warehouse_on_s3
 from tests.support.servers import s3_store, spark_remote
@@ -37,10 +38,23 @@ def remote() -> str:
 
 
 @pytest.fixture(scope="session", autouse=PLACE != "disk")
-def elsewhere(remote: str, s3: dict[str, str]) -> None:
-    """Projects of this process lie on S3, and Spark is a server for it, too."""
-    os.environ |= {"S3_TEST_KEY": s3["AWS_ACCESS_KEY_ID"], "S3_TEST_SECRET": s3["AWS_SECRET_ACCESS_KEY"]}
-    os.environ |= {"SPARK_REMOTE": remote}
+def elsewhere(request: pytest.FixtureRequest) -> None:
+    """Projects of this process lie in a store, and Spark is a server for it, too."""
+    if PLACE == "azure":
+        account: Account = request.getfixturevalue("account")
+        os.environ |= {"AZURE_TEST_ACCOUNT": account.name, "AZURE_TEST_KEY": account.key}
+        os.environ |= {"AZURE_STORAGE_ENDPOINT": account.endpoint}
+    else:
+        s3: dict[str, str] = request.getfixturevalue("s3")
+        os.environ |= {"S3_TEST_KEY": s3["AWS_ACCESS_KEY_ID"], "S3_TEST_SECRET": s3["AWS_SECRET_ACCESS_KEY"]}
+    os.environ |= {"SPARK_REMOTE": request.getfixturevalue("remote")}
+
+
+@pytest.fixture(scope="session")
+def account() -> Iterator[Account]:
+    """An account of an emulator of Azure's store."""
+    with azurite() as made:
+        yield made
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,7 @@ from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.declare.model import DeltaTable, MaterializedView
 from backfill_assets.query.ddl import columns_of_delta, ddl
 from tests.support.project import Project
-from tests.support.settings import FULL, ON_S3, PLACE
+from tests.support.settings import FULL, IN_A_STORE, PLACE
 from tests.support.statements import ran_by_delta_rs
 
 FEED = {"delta.enableChangeDataFeed": "true"}
@@ -138,7 +138,7 @@ class Lake:
 
     def location(self, view: str) -> str:
         """The folder of a view."""
-        warehouse = self.project.warehouse if PLACE in ON_S3 else self.project.root / "warehouse"
+        warehouse = self.project.warehouse if PLACE in IN_A_STORE else self.project.root / "warehouse"
         return f"{warehouse}/{self.project.declared[view].target}"
 
 

@@ -1,6 +1,7 @@
 """A real project in a folder of its own: topics on the embedded broker, tables in a fresh warehouse, in-process Spark."""
 
 import json
+import os
 import time
 import uuid
 from collections import Counter
@@ -24,7 +25,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.declare.model import Declared
 from tests.support.servers import s3_store
-from tests.support.settings import FULL, ON_S3, PLACE, SPARK
+from tests.support.settings import FULL, IN_A_STORE, PLACE, SPARK
 
 SECONDS = 30
 SAMPLES = "" if FULL else None
@@ -43,6 +44,21 @@ def storage_on_s3() -> dict[str, str]:
     return {"provider": "s3", **keys, "endpoint": there["AWS_ENDPOINT_URL"], "region": there["AWS_REGION"]}
 
 
+def warehouse_on_azure() -> str:
+    """A new warehouse in the account whose name is in the environment."""
+    return f"abfss://lake@{os.environ['AZURE_TEST_ACCOUNT']}.dfs.core.windows.net/{uuid.uuid4().hex}"
+
+
+def storage_on_azure() -> dict[str, str]:
+    """How it is declared: its key is named, and is in the environment, as is the emulator's address."""
+    account = {"account_name": os.environ["AZURE_TEST_ACCOUNT"], "account_key": "env:AZURE_TEST_KEY"}
+    return {"provider": "azure", **account}
+
+
+WAREHOUSES = {"s3": warehouse_on_s3, "cluster": warehouse_on_s3, "azure": warehouse_on_azure}
+STORAGES = {"s3": storage_on_s3, "cluster": storage_on_s3, "azure": storage_on_azure}
+
+
 @dataclass
 class Project:
     """One warehouse over one broker. `declare` first, then `refresh`, `rows`, `check`."""
@@ -50,9 +66,9 @@ class Project:
     root: Path
     servers: str
     declared: dict[str, Declared] = field(default_factory=dict)
-    warehouse: str = field(default_factory=lambda: warehouse_on_s3() if PLACE in ON_S3 else "warehouse")
+    warehouse: str = field(default_factory=lambda: WAREHOUSES[PLACE]() if PLACE in IN_A_STORE else "warehouse")
     storage: dict[str, str] = field(
-        default_factory=lambda: storage_on_s3() if PLACE in ON_S3 else {"provider": "local"}
+        default_factory=lambda: STORAGES[PLACE]() if PLACE in IN_A_STORE else {"provider": "local"}
     )
 
     def declare(self, *tables: Declared) -> None:

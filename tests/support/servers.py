@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.support.settings import PLACE
+
 if TYPE_CHECKING:
     from backfill_assets.adapters.local.servers import Endpoints
 
@@ -21,6 +23,8 @@ __all__ = ["FOLDER", "Guard", "cluster_folder", "cluster_root", "remote_of", "s3
 FOLDER = "BACKFILL_TEST_SERVERS"
 """The environment variable with the folder in which the servers' addresses are stored, for all processes of a run."""
 _CLUSTER = "cluster"
+_STORES = frozenset({"azure" if PLACE == "azure" else "s3"})
+"""The providers of the stores that the run's Spark server reaches."""
 
 
 class Guard:
@@ -46,7 +50,7 @@ def servers(*, kafka: bool = False, spark: bool = False, s3: bool = False) -> "E
     """The run's servers; requested servers that are not running are started."""
     from backfill_assets.adapters.local.servers import SparkNeeds, up
 
-    return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark, s3=s3, needs=SparkNeeds(stores=frozenset({"s3"})))
+    return up(Path(os.environ[FOLDER]), kafka=kafka, spark=spark, s3=s3, needs=SparkNeeds(stores=_STORES))
 
 
 def s3_store() -> dict[str, str]:

@@ -5,15 +5,17 @@ from typing import Any
 
 import pytest
 
-__all__ = ["FULL", "JAVA", "ON_S3", "PLACE", "SPARK", "examples", "one_in_gate", "seeds"]
+__all__ = ["FULL", "IN_A_STORE", "JAVA", "PLACE", "SPARK", "examples", "one_in_gate", "seeds"]
 
 FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
 """Whether this is the full proof."""
 
 PLACE = os.environ.get("BACKFILL_TEST_PLACE", "disk")
 """Where tables of projects lie and Spark computes: on a `disk`, with Spark in each process; on `s3`, with a Spark server; the
-same on a `cluster`; or on a disk, and only checks are made of copies on S3 (`checks_on_s3`)."""
-ON_S3 = ("s3", "cluster")
+same on a `cluster`; in an emulator of `azure`, with a Spark server; or on a disk, and only checks are made of copies on S3
+(`checks_on_s3`)."""
+IN_A_STORE = ("s3", "cluster", "azure")
+"""The places where tables of projects lie in a store."""
 
 SPARK: dict[str, str] = (
     {}

@@ -119,7 +119,9 @@ def test_another_endpoint_is_refused_as_spark_cannot_be_told_of_it(
     endpoint: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", endpoint)
-    with pytest.raises(DeclarationError, match=r"AZURE_STORAGE_ENDPOINT names .*: expected an emulator on this machine"):
+    with pytest.raises(
+        DeclarationError, match=r"AZURE_STORAGE_ENDPOINT names .*: expected an emulator on this machine"
+    ):
         place(account_key=KEY)
 
 

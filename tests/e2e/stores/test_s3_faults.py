@@ -244,6 +244,10 @@ def holder(state: State) -> str | None:
 
 
 def test_of_many_writers_at_once_none_loses_a_commit(warehouse: Warehouse) -> None:
+    assert_no_commit_is_lost(warehouse)
+
+
+def assert_no_commit_is_lost(warehouse: Warehouse) -> None:
     output = output_of(warehouse)
     commit(output, record(CommitKind.CREATE, LIFE, 0))
     commit(output, record(CommitKind.EPOCH, LIFE, 1), stage(output, 1, [-1]))

@@ -1,0 +1,169 @@
+"""A warehouse and upstreams on Azure, in Microsoft's emulator: exact, also after kills; errors; keys are shown nowhere."""
+
+import json
+import os
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from backfill_assets import materialized_view
+from backfill_assets.adapters.storage.object_store import ObjectFolder
+from backfill_assets.adapters.storage.put_if_absent import check_store
+from backfill_assets.adapters.storage.warehouse import Warehouse
+from backfill_assets.app.lifecycle import maintain
+from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.errors import EnvironmentSetupError
+from tests.e2e.stores.test_s3_faults import assert_no_commit_is_lost
+from tests.support.azurite import Account
+from tests.support.commits import epochs
+from tests.support.processes import Processes
+from tests.support.project import Project, storage_on_azure, warehouse_on_azure
+from tests.support.runner import declared, order_of, over_lake
+from tests.support.settings import PLACE
+
+pytestmark = [pytest.mark.e2e, pytest.mark.full]
+
+EVENTS = [{"id": number, "amount": number / 4} for number in range(60)]
+NAMES = ("orders", "large", "sums")
+REFRESHES = [{"refresh": name} for name in NAMES]
+WIDE = {"refresh": "wide", "query": "SELECT id, repeat('x', 200000) AS wide FROM orders"}
+"""A view whose rows are too large for the planning process to write them, so that Spark does."""
+LIMIT = 600
+
+
+@pytest.fixture
+def runs(remote: str) -> Iterator[Processes]:
+    assert PLACE == "azure", "these tests are run by `make test-full PART=azure`"
+    started = Processes(remote)
+    yield started
+    started.close()
+
+
+@pytest.fixture
+def on_azure(broker: str, tmp_path: Path) -> Project:
+    return Project(root=tmp_path, servers=broker, warehouse=warehouse_on_azure(), storage=storage_on_azure())
+
+
+def assert_exact(project: Project) -> None:
+    assert project.rows("orders", "id", "amount") == Counter((each["id"], each["amount"]) for each in EVENTS)
+    assert project.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in EVENTS)
+    thirds = [[each["amount"] for each in EVENTS if each["id"] % 3 == third] for third in range(3)]
+    assert project.rows("sums", "third", "n", "total") == Counter(
+        (third, len(amounts), sum(amounts)) for third, amounts in enumerate(thirds)
+    )
+
+
+@pytest.mark.parametrize("step", ["planned", "staged", "committed"])
+def test_source_and_views_are_exact_after_kills_and_all_checks_pass(
+    on_azure: Project, runs: Processes, step: str
+) -> None:
+    topic = on_azure.topic()
+    on_azure.declare(*declared(topic))
+    order = order_of(on_azure, topic)
+    on_azure.produce(topic, EVENTS[:30])
+    assert runs.run(order, *REFRESHES)[0] == 0
+    on_azure.produce(topic, EVENTS[30:])
+    for job in REFRESHES:
+        runs.kill(order, job, step)
+        assert runs.run(order, job)[0] == 0
+    assert_exact(on_azure)
+    code, said = runs.run(order, *({"verify": name} for name in NAMES))
+    assert (code, said) == (0, [dict.fromkeys(CHECKS, True)] * len(NAMES))
+    for name in NAMES:
+        assert epochs(on_azure, name) == sorted(set(epochs(on_azure, name))), "one commit for each epoch"
+
+
+def test_what_spark_writes_leaves_no_marks_of_folders(on_azure: Project, runs: Processes) -> None:
+    topic = on_azure.topic()
+    orders, *_ = declared(topic)
+    on_azure.declare(orders)
+    on_azure.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
+    order = order_of(on_azure, topic)
+    wide = {**WIDE, "chunk_rows": 200}
+    assert runs.run(order, {"refresh": "orders"}, wide)[0] == 0
+    on_azure.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
+    assert runs.run(order, {"refresh": "orders"})[0] == 0
+    runs.kill(order, wide, "staged")
+    assert runs.run(order, wide)[0] == 0
+    on_azure.declare(materialized_view("wide", query=WIDE["query"], upstreams=[orders]))
+    folder = on_azure.workspace().table(on_azure.declared["wide"]).output.location.objects()
+    folder.put("_change_data", b"")  # as the connector marks a folder
+    maintain(on_azure.workspace(), "wide")
+    assert {path for path, size in folder.sizes("").items() if not size} == set()
+    assert sum(on_azure.rows("wide", "id").values()) == 400
+
+
+def test_a_local_warehouse_reads_tables_on_azure_in_the_runs_own_process(tmp_path: Path, account: Account) -> None:
+    project = Project(root=tmp_path, servers="127.0.0.1:1", warehouse="warehouse", storage={"provider": "local"})
+    uri = account.uri(f"{uuid.uuid4().hex}/base")
+    options = {
+        "account_name": account.name,
+        "account_key": account.key,
+        "endpoint": account.endpoint,
+        "allow_http": "true",
+    }
+    rows = pa.table({"id": range(50), "v": [number % 7 for number in range(50)]})
+    write_deltalake(uri, rows, storage_options=options, configuration={"delta.enableChangeDataFeed": "true"})
+    base = {"path": uri, "storage": storage_on_azure()}
+    project.declare(*over_lake(tmp_path, base=base))
+    events = tmp_path / "events"
+    events.mkdir()
+    (tmp_path / "spark-defaults.conf").write_text(f"spark.eventLog.enabled true\nspark.eventLog.dir file://{events}\n")
+    order = {**order_of(project, ""), "base": base}
+    jobs = [{"refresh": "large"}, {"verify": "large"}]
+    environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+    environment["SPARK_CONF_DIR"] = str(tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.runner", json.dumps({**order, "jobs": jobs})],
+        cwd=Path(__file__).parents[3], env=environment, capture_output=True, text=True, check=False, timeout=LIMIT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads(done.stdout.splitlines()[-1]) == dict.fromkeys(CHECKS, True)
+    assert project.rows("large", "id", "twice").total() > 0
+    texts = [each.read_bytes().decode("latin-1") for each in tmp_path.rglob("*") if each.is_file()]
+    assert any("SparkListenerSQLExecutionStart" in text and account.host in text for text in texts)
+    assert account.key not in "".join([*texts, done.stderr, done.stdout])
+
+
+def test_of_many_writers_at_once_none_loses_a_commit(on_azure: Project) -> None:
+    assert_no_commit_is_lost(on_azure.workspace().store.place)
+
+
+def test_the_emulator_puts_an_object_only_if_it_is_absent(on_azure: Project) -> None:
+    warehouse = on_azure.workspace().store.place
+    assert (check_store(warehouse), check_store(warehouse)) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [({"account_key": "d3Jvbmc="}, "403|Forbidden|Authenti"), ({"container": "none"}, "ContainerNotFound|404")],
+)
+def test_a_wrong_key_and_a_missing_container_are_told_without_keys(
+    on_azure: Project, account: Account, wrong: dict[str, str], said: str
+) -> None:
+    uri = on_azure.warehouse.replace("lake@", f"{wrong.get('container', 'lake')}@")
+    storage = {**on_azure.storage, **{name: value for name, value in wrong.items() if name != "container"}}
+    project = replace(on_azure, warehouse=uri, storage=storage)
+    warehouse: Warehouse = project.workspace().store.place
+    with pytest.raises(EnvironmentSetupError, match=said) as found:
+        check_store(warehouse)
+    assert account.key not in str(found.value)
+    assert "d3Jvbmc=" not in str(found.value)
+
+
+def test_tags_of_objects_are_the_same_in_lists_and_in_answers(on_azure: Project) -> None:
+    folder: ObjectFolder = on_azure.workspace().store.place.objects("tags")
+    written, tag = folder.put_new("a", b"content")
+    assert written
+    head = folder.head("a")
+    assert head is not None
+    assert {tag, head.tag, folder.listed("")["a"].tag} == {tag}
+    assert tag
