@@ -78,13 +78,14 @@ def provider_of(uri: str) -> str:
 
 
 def misnamed(uri: str) -> bool:
-    """Whether an address is on Azure, but not of the form that delta-rs and Spark both take, `abfss://container@account…`."""
+    """Whether an address is on Azure, but not of the form that delta-rs and Spark both take, `abfss://container@account…`, or
+    the same with `abfs`."""
     parts = urlsplit(uri)
-    return provider_of(uri) == "azure" and not (parts.scheme == "abfss" and all(parts.netloc.partition("@")))
+    return provider_of(uri) == "azure" and not (parts.scheme in {"abfs", "abfss"} and all(parts.netloc.partition("@")))
 
 
 def store_of(uri: str) -> str | None:
-    """What Spark reaches in one way for all addresses in it: a bucket, on Azure an account, of Google all; None for a path.
+    """What Spark reaches in one way for all addresses in it: a bucket, on Azure an account; None for a path.
 
     Example:
         >>> store_of("s3a://lake/orders"), store_of("abfss://lake@mine.dfs.core.windows.net/orders")
@@ -95,8 +96,6 @@ def store_of(uri: str) -> str | None:
             return f"s3://{urlsplit(uri).netloc}"
         case "azure":
             return f"abfss://{urlsplit(uri).netloc.rpartition('@')[2]}"
-        case "gcs":
-            return "gs://"
         case _:
             scheme, separator, _ = uri.partition("://")
             return f"{scheme}://{urlsplit(uri).netloc}" if separator and scheme != "file" else None

@@ -86,6 +86,19 @@ def test_one_bucket_is_reached_in_one_way(one: Any, other: Any, found: str) -> N
         assert SECRET not in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    "path", ["abfss://other@mine.dfs.core.windows.net/b", "abfs://raw@mine.dfs.core.windows.net/b"]
+)
+def test_one_account_on_azure_is_reached_in_one_way(path: str) -> None:
+    account = {"provider": "azure", "account_name": "mine", "account_key": SECRET}
+    one = table("a", "abfss://raw@mine.dfs.core.windows.net/a", storage=account)
+    assert view("both", one, table("b", path, storage=dict(account)))
+    with pytest.raises(DeclarationError, match=r"are in one store, abfss://mine\.dfs\.core\.windows\.net"):
+        view("both", one, table("b", path, storage={**account, "account_key": "another"}))
+    elsewhere = {**account, "account_name": "another", "account_key": "another"}
+    assert view("both", one, table("b", path.replace("mine", "another"), storage=elsewhere))
+
+
 def test_other_buckets_and_other_folders_have_ways_of_their_own() -> None:
     other = {**KEYS, "secret_access_key": "another"}
     tables = (

@@ -3,6 +3,7 @@
 from tests.mutations.cases_adapters import ADAPTERS
 from tests.mutations.cases_added import ADDED
 from tests.mutations.cases_addresses import ADDRESSES
+from tests.mutations.cases_azure import AZURE
 from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_choice import CHOICE
 from tests.mutations.cases_clock import CLOCK
@@ -61,5 +62,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
-    *ADDRESSES,
+    *ADDRESSES, *AZURE,
 )  # fmt: skip

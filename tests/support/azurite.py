@@ -57,7 +57,7 @@ class Account:
 
     def uri(self, folder: str) -> str:
         """The address of a folder in the account."""
-        return f"abfss://{CONTAINER}@{self.host}/{folder}"
+        return f"abfs://{CONTAINER}@{self.host}/{folder}"
 
     def make_container(self) -> bool:
         """Make the container; returns whether it is there."""

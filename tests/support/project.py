@@ -46,7 +46,7 @@ def storage_on_s3() -> dict[str, str]:
 
 def warehouse_on_azure() -> str:
     """A new warehouse in the account whose name is in the environment."""
-    return f"abfss://lake@{os.environ['AZURE_TEST_ACCOUNT']}.dfs.core.windows.net/{uuid.uuid4().hex}"
+    return f"abfs://lake@{os.environ['AZURE_TEST_ACCOUNT']}.dfs.core.windows.net/{uuid.uuid4().hex}"
 
 
 def storage_on_azure() -> dict[str, str]:

@@ -59,9 +59,9 @@ def azure_access(uri: str, options: Mapping[str, str], environment: Mapping[str,
                 f"declare the {name} of the address, or write the other one in the address",
             )
     found = (environment[name] for name in _ENDPOINTS if environment.get(name))
-    return AzureAccess(
-        host=host, endpoint=_emulator(options.get("endpoint") or next(found, None)), login=_login(options)
-    )
+    endpoint = options.get("endpoint") or next(found, None)
+    _check_emulator(endpoint, uri)
+    return AzureAccess(host=host, endpoint=endpoint, login=_login(options))
 
 
 def azure_options(options: Mapping[str, str], access: AzureAccess) -> dict[str, str]:
@@ -76,7 +76,7 @@ def azure_settings(access: AzureAccess) -> dict[str, str]:
     login = {f"{name}.{access.host}": value for name, value in _told(access.login).items()}
     settings = {**login, **(_HIDDEN if login else {})}
     if access.endpoint is None:
-        return settings
+        return {**settings, "fs.azure.always.use.https": "true"}
     return {
         **settings,
         "fs.azure.abfs.endpoint": urlsplit(access.endpoint).netloc,
@@ -133,11 +133,18 @@ def _ways() -> str:
     return "; ".join(f"{way} ({', '.join(names)})" for way, names in _LOGINS.items())
 
 
-def _emulator(endpoint: str | None) -> str | None:
-    """An endpoint of its own. Errors: `DeclarationError` if it is not on this machine: Spark cannot be told of another."""
-    if endpoint is None or (urlsplit(endpoint).scheme == "http" and is_loopback(endpoint)):
-        return endpoint
-    raise unusable(
-        f"{_ENDPOINTS[0]} names {urlsplit(endpoint).hostname}: expected an emulator on this machine, http://127.0.0.1:PORT/ACCOUNT",
-        f"unset {_ENDPOINTS[0]}; the address of a table names the account, and so its host",
-    )
+def _check_emulator(endpoint: str | None, uri: str) -> None:
+    """Refuse an endpoint of which Spark cannot be told: one on another machine, or that is to be spoken to with TLS."""
+    if endpoint is None:
+        return
+    if urlsplit(endpoint).scheme != "http" or not is_loopback(endpoint):
+        raise unusable(
+            f"{_ENDPOINTS[0]} names {urlsplit(endpoint).hostname}: expected an emulator on this machine, "
+            "http://127.0.0.1:PORT/ACCOUNT",
+            f"unset {_ENDPOINTS[0]}; the address of a table names the account, and so its host",
+        )
+    if not uri.startswith("abfs://"):
+        raise unusable(
+            f"{_ENDPOINTS[0]} names an emulator, to which Spark speaks without TLS, and {uri} asks for it",
+            f"write abfs:// for abfss:// in the address, or unset {_ENDPOINTS[0]}",
+        )

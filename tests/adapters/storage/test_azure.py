@@ -75,6 +75,7 @@ def test_each_login_is_told_to_both_sides(login: dict[str, str], expected: dict[
     assert {name: found.storage_options[name].lower() for name in login} == {
         name: each.lower() for name, each in login.items()
     }
+    assert found.spark_settings["fs.azure.always.use.https"] == "true", "also for abfs://"
     assert bool(expected) == ("spark.sql.redaction.options.regex" in found.spark_settings)
 
 
@@ -108,7 +109,9 @@ def test_what_both_sides_would_not_understand_alike_is_refused(storage: dict[str
 @pytest.mark.parametrize("variable", ["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"])
 def test_an_emulator_on_this_machine_is_told_to_both_sides(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, EMULATOR)
-    found = place(account_key=KEY)
+    with pytest.raises(DeclarationError, match="write abfs:// for abfss://"):
+        place(account_key=KEY)
+    found = place(URI.replace("abfss", "abfs"), account_key=KEY)
     assert (found.storage_options["endpoint"], found.storage_options["allow_http"]) == (EMULATOR, "true")
     assert found.spark_settings["fs.azure.abfs.endpoint"] == "127.0.0.1:10000"
     assert found.spark_settings["fs.azure.always.use.https"] == "false"
@@ -126,7 +129,7 @@ def test_another_endpoint_is_refused_as_spark_cannot_be_told_of_it(
 
 
 @pytest.mark.parametrize(
-    "uri", ["az://lake/w", "azure://lake/w", "adl://lake/w", f"abfs://lake@{HOST}/w", "abfss://lake/w", f"abfss://@{HOST}/w"]
+    "uri", ["az://lake/w", "azure://lake/w", "adl://lake/w", "abfs://lake/w", "abfss://lake/w", f"abfss://@{HOST}/w"]
 )  # fmt: skip
 def test_an_address_that_spark_takes_for_another_or_none_is_refused(uri: str) -> None:
     with pytest.raises(EnvironmentSetupError, match="on Azure") as found:

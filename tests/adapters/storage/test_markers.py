@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from backfill_assets.adapters.storage.markers import delete_markers, rooted_at
+from backfill_assets.adapters.storage.markers import delete_markers, markers_of, rooted_at
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from tests.support.refusing_store import refusing
 
@@ -41,6 +41,17 @@ def test_a_marker_that_a_store_does_not_let_go_stays_with_a_warning(caplog: pyte
     assert [each.message for each in caplog.records] == [
         f"s3://lake/w/{name}/: the marker stays: HTTPError: HTTP Error 403: Forbidden" for name in ("f", "g")
     ]
+
+
+def test_on_azure_a_mark_is_an_object_of_the_folders_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[str] = []
+    monkeypatch.setattr(ObjectFolder, "delete", lambda _folder, paths: gone.extend(paths))
+    monkeypatch.setattr(ObjectFolder, "sizes", lambda _folder, _path: {"f/_temporary": 0, "f/part.parquet": 9})
+    folder = ObjectFolder(uri="abfss://lake@mine.dfs.core.windows.net/w")
+    assert markers_of(folder, "f") == ["f/_temporary", "f"]
+    assert markers_of(ObjectFolder(uri="s3://lake/w"), "f") == ["f/_temporary"]
+    assert delete_markers(folder, ["f/_temporary", "f"]) == ["f/_temporary/", "f/"]
+    assert gone == ["f/_temporary", "f"]
 
 
 def test_other_stores_have_no_markers() -> None:

@@ -11,6 +11,7 @@ from backfill_assets.adapters.delta.arrow_files import put_rows
 from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import changed_rows
+from backfill_assets.adapters.storage.object_store import tag_of
 from backfill_assets.core.epoch.records import CommitKind, Staged
 from backfill_assets.errors import StagingError
 from tests.support.outputs import SCHEMA, TARGET, record, rows
@@ -80,3 +81,8 @@ def test_large_files_are_not_remembered(location: StoredLocation, monkeypatch: p
     location.counting.taken()
     output.verify(staged)
     assert location.counting.taken() == ["part.parquet"]
+
+
+@pytest.mark.parametrize(("told", "tag"), [('"0x1"', "0x1"), ("0x1", "0x1"), (None, None)])
+def test_a_tag_is_the_same_with_and_without_quotes(told: str | None, tag: str | None) -> None:
+    assert tag_of(told) == tag
