@@ -15,6 +15,7 @@
 - `expressions`: checks the expressions of one part of a query, and names the columns that it gives
 - `fragments`: where in a query's text a fragment is that Spark refuses
 - `functions`: the Spark functions that a row-wise query cannot use, by name and by the reason why
+- `grammar`: Spark's grammar, as far as sqlglot has it otherwise
 - `group_order`: what tells the groups of a SELECT apart, for the order of its windows
 - `grouping`: finds groups and aggregates in the words of a query, and rewrites its SELECT list over them
 - `grouped_rows`: cuts a query that groups joined tables in two, rows and groups
@@ -49,6 +50,7 @@
 - `rowwise`: reads a row-wise query
 - `rules_end`: where the rules for rows and for groups of one upstream end
 - `select_list`: the SELECT list of a query, apart from the rest of its text
+- `spark_functions`: the names of Spark's own functions, and what may be called in a query
 - `spelling`: one spelling for a query's text
 - `standard`: a query without words that Spark alone has
 - `steps`: how a view follows what changed in some places of its query

@@ -4,17 +4,16 @@ sqlglot parses the text; the text itself is kept and cut by token positions, bec
 some Spark functions. Every clause that is not row-wise is refused; expressions are not checked here.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from sqlglot import Token, TokenType, exp
-from sqlglot.dialects.dialect import Dialect
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.parsers.spark import SparkParser
 
+from backfill_assets.query.grammar import SparkGrammar
 from backfill_assets.query.interpreted import check_interpreted
 from backfill_assets.query.nodes import all_of
 from backfill_assets.query.refusals import nearest, place, refusal
@@ -79,78 +78,6 @@ _AFTER_NAMES: Final = frozenset({TokenType.COMMA, TokenType.DOT, TokenType.ALIAS
 """An ALL between SELECT, or BY, and one of these is a name."""
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE})
-
-
-def _as_written(name: str) -> Callable[[list[exp.Expr], Dialect], exp.Expr]:
-    """Builds the call of a function whose second argument is a pattern, with the pattern as it is written."""
-
-    def build(arguments: list[exp.Expr], dialect: Dialect) -> exp.Expr:
-        node: exp.Expr = SparkParser.FUNCTIONS[name](arguments, dialect)
-        if len(arguments) > 1 and isinstance(arguments[1], exp.Literal):
-            node.set("format", arguments[1].copy())
-        return node
-
-    return build
-
-
-_WITH_UNIT: Final = 2
-"""How many arguments the call of a function has that cuts a time to a unit."""
-
-
-def _truncated(name: str, unit: int) -> Callable[[list[exp.Expr]], exp.Expr]:
-    """Builds the call of a function that cuts a time to a unit, which may be any expression."""
-
-    def build(arguments: list[exp.Expr]) -> exp.Expr:
-        if len(arguments) == _WITH_UNIT and not isinstance(arguments[unit], exp.Literal):
-            return exp.Anonymous(this=name.lower(), expressions=arguments)
-        node: exp.Expr = SparkParser.FUNCTIONS[name](arguments)
-        return node
-
-    return build
-
-
-class _Percentile(exp.Quantile):
-    """`percentile(value, percentage, frequency)`."""
-
-    arg_types: ClassVar[dict[str, bool]] = {**exp.Quantile.arg_types, "frequency": False}
-
-
-_PATTERNED: Final = ("DATE_FORMAT", "FROM_UNIXTIME", "TO_DATE", "TO_TIMESTAMP", "UNIX_TIMESTAMP")
-
-
-class _Parser(SparkParser):
-    """Spark's grammar with what sqlglot leaves out of it. A plus before a value is a function to Spark: it makes numbers of
-    texts, and `ORDER BY +1` names no column. And `date_format(at, 'y')` is not `date_format(at, 'yyyy')` in the year 905."""
-
-    COLON_IS_VARIANT_EXTRACT = True
-    FUNCTIONS: ClassVar[dict[str, Callable[..., exp.Expr]]] = {
-        **SparkParser.FUNCTIONS,
-        **{name: _as_written(name) for name in _PATTERNED},
-        "DATE_TRUNC": _truncated("DATE_TRUNC", 0),
-        "TRUNC": _truncated("TRUNC", 1),
-        "TIMEDIFF": SparkParser.FUNCTIONS["TIMESTAMPDIFF"],
-    }
-    FUNCTION_PARSERS: ClassVar[dict[str, Callable[[Any], exp.Expr | None]]] = {
-        **SparkParser.FUNCTION_PARSERS,
-        "PERCENTILE": lambda self: self._parse_distinct_arg_function(_Percentile),
-    }
-    UNARY_PARSERS: ClassVar[dict[TokenType, Callable[[Any], Any]]] = {
-        **SparkParser.UNARY_PARSERS,
-        TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
-    }
-
-    def _parse_term(self, parse_mod: bool = True) -> exp.Expr | None:
-        # `a >>> 1`: two of its signs have been read as `>>`. What follows the third is marked, as `a >> 1` is another value.
-        if self._index > 1 and all(
-            each.token_type == TokenType.GT for each in self._tokens[self._index - 2 : self._index + 1]
-        ):
-            self._advance()
-            return exp.Anonymous(this="shiftrightunsigned", expressions=[super()._parse_term(parse_mod)])
-        return super()._parse_term(parse_mod)
-
-    def _parse_pivot_aggregation(self) -> exp.Expr | None:
-        # Not a call alone: `PIVOT (sum(x) + 1 FOR …)`.
-        return self._parse_alias(self._parse_bitwise())
 
 
 @dataclass(frozen=True)
@@ -274,7 +201,7 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     if tokens[0].token_type in _STATEMENTS:
         raise refusal("NOT_A_QUERY", f"the query is a {tokens[0].text.upper()} statement")
     try:
-        roots = _Parser(dialect=Spark()).parse(tokens, query)
+        roots = SparkGrammar(dialect=Spark()).parse(tokens, query)
     except ParseError as error:
         where = error.errors[0]
         raise refusal(

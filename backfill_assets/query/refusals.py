@@ -51,6 +51,8 @@ HINTS: Final = MappingProxyType({
     "SYNTAX": "write Spark SQL: SELECT expressions FROM an upstream WHERE conditions",
     "UNION_MISMATCH": "give each part of UNION ALL the same number of columns, in the same order",
     "UNKNOWN_COLUMN": "use a column of the upstream",
+    "UNKNOWN_FUNCTION": "write what the function computes in the query: of one in a catalog nobody can tell what it reads, "
+    "and whether it gives the same again",
     "UNKNOWN_UPSTREAM": "name one of the view's upstreams",
     "UNNAMED_COLUMN": "give it a name with AS",
     "UNSUPPORTED": "leave it out: write the names themselves, and clauses from SELECT to LIMIT",

@@ -11,6 +11,7 @@ from backfill_assets.query.functions import TABLE_FUNCTIONS
 from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import parse, tokenize
 from backfill_assets.query.refusals import place, refusal, refused_text
+from backfill_assets.query.spark_functions import check_functions
 
 __all__ = ["check_text", "gives_several"]
 
@@ -21,8 +22,8 @@ _NAMED: Final = (exp.Boolean, exp.Literal, exp.Null)
 
 
 def check_text(query: str) -> None:
-    """Refuse names of columns, sizes of set operations, numbers in GROUP BY and texts of the clock that are wrong over any
-    tables. Errors: `QueryError`.
+    """Refuse functions, names of columns, sizes of set operations, numbers in GROUP BY and texts of the clock that are wrong
+    over any tables. Errors: `QueryError`.
 
     Example:
         >>> check_text("SELECT id, a AS ID FROM t")
@@ -31,7 +32,9 @@ def check_text(query: str) -> None:
         backfill_assets.errors.QueryError: [QUERY:DUPLICATE_COLUMN] the query returns 'ID' in line 1, column 12 a second time
           What to do: give each column its own name with AS; Spark does not tell names apart by case
     """
-    root = parse(query, tokenize(query))
+    tokens = tokenize(query)
+    root = parse(query, tokens)
+    check_functions(root, tokens)
     if isinstance(root, exp.Query):
         _check_names(root)
     for operation in all_of(root, exp.SetOperation):
@@ -41,14 +44,8 @@ def check_text(query: str) -> None:
             raise refusal(
                 "SYNTAX", f"the query has LIMIT {limit.expression.sql('spark')}{place(limit)}, which is no number"
             )
-    for join in all_of(root, exp.Join):
-        for pivot in join.args.get("pivots") or ():
-            # Spark pivots all joined rows, and sqlglot those of the last table.
-            raise refusal(
-                "UNSUPPORTED",
-                f"the query has {'UNPIVOT' if pivot.unpivot else 'PIVOT'} after a join{place(pivot)}",
-                hint="put the join into a subquery: FROM (SELECT … FROM a JOIN b …) PIVOT (…)",
-            )
+    for pivot in all_of(root, exp.Pivot):
+        _check_pivoted(pivot)
     for select in all_of(root, exp.Select):
         _check_form(select)
         _check_brackets(select)
@@ -75,6 +72,26 @@ def _check_form(select: exp.Select) -> None:
         raise refusal("SYNTAX", "a part of the query has JOIN without FROM")
     if any(isinstance(each, exp.Alias) and isinstance(each.this, exp.Star) for each in select.expressions):
         raise refusal("SYNTAX", "a part of the query gives a name to *")
+
+
+def _check_pivoted(pivot: exp.Pivot) -> None:
+    """Refuse what is pivoted after a join, and a PIVOT by values that differ in case alone: each names a column."""
+    if isinstance(pivot.parent, exp.Join):
+        # Spark pivots all joined rows, and sqlglot those of the last table.
+        raise refusal(
+            "UNSUPPORTED",
+            f"the query has {'UNPIVOT' if pivot.unpivot else 'PIVOT'} after a join{place(pivot)}",
+            hint="put the join into a subquery: FROM (SELECT … FROM a JOIN b …) PIVOT (…)",
+        )
+    seen: set[str] = set()
+    for name in (each.name for each in pivot.args.get("columns") or () if each.name):
+        if name.lower() in seen:
+            raise refusal(
+                "DUPLICATE_COLUMN",
+                f"PIVOT{place(pivot)} makes the column {name!r} a second time",
+                hint="give the values names of their own: FOR s IN ('a' AS small, 'A' AS large)",
+            )
+        seen.add(name.lower())
 
 
 def _check_brackets(select: exp.Select) -> None:

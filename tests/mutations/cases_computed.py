@@ -49,14 +49,14 @@ COMPUTED: Final = (
     ),
     Mutation(
         name="the column month is taken for the unit of time",
-        file="backfill_assets/query/parsing.py",
+        file="backfill_assets/query/grammar.py",
         old='"DATE_TRUNC": _truncated("DATE_TRUNC", 0)',
         new='"DATE_TRUNC": SparkParser.FUNCTIONS["DATE_TRUNC"]',
         tests=(CASES,),
     ),
     Mutation(
         name="the first argument of trunc is taken for its unit",
-        file="backfill_assets/query/parsing.py",
+        file="backfill_assets/query/grammar.py",
         old='_truncated("TRUNC", 1)',
         new='_truncated("TRUNC", 0)',
         tests=(CASES,),

@@ -12,12 +12,14 @@ SPELLED = "tests/query/test_grammar.py::test_other_values_are_spelled_otherwise"
 NAMES = "tests/query/test_names_inside_columns.py"
 NOT_FIRST = "tests/query/test_merged_columns.py::test_no_merged_column_is_that_of_the_first_table_if"
 ENDS = "tests/query/test_limited.py::test_others_have_no_such_end"
+FUNCTIONS = "backfill_assets/query/spark_functions.py"
+CALLED = "tests/query/test_spark_functions.py"
 LATERAL = "tests/e2e/tables/test_lateral_columns.py"
 
 GRAMMAR: tuple[Mutation, ...] = (
     Mutation(
         name="bits that are moved without their sign are taken for those that are moved with it",
-        file=PARSING,
+        file="backfill_assets/query/grammar.py",
         old="""return exp.Anonymous(this="shiftrightunsigned", expressions=[super()._parse_term(parse_mod)])""",
         new="""return super()._parse_term(parse_mod)""",
         tests=(SPELLED,),
@@ -105,5 +107,47 @@ GRAMMAR: tuple[Mutation, ...] = (
         old="""token.text if is_text else token.text.lower()""",
         new="""token.text.lower()""",
         tests=(ENDS,),
+    ),
+    Mutation(
+        name="how deep a recursion may be is a syntax error",
+        file="backfill_assets/query/grammar.py",
+        old='self._match_text_seq("MAX", "RECURSION", "LEVEL")',
+        new='self._match_text_seq("MAX", "RECURSION", "LEVELS")',
+        tests=("tests/query/test_inlined.py::test_how_deep_a_recursion_may_be_changes_nothing_else",),
+    ),
+    Mutation(
+        name="functions of a catalog are called, whatever they read",
+        file=FUNCTIONS,
+        old="schema not in _BUILTIN or node.name.lower() not in SPARK_FUNCTIONS",
+        new="schema not in _BUILTIN",
+        tests=(f"{CALLED}::test_a_function_of_somebodys_own_is_refused_where_it_is_called",),
+    ),
+    Mutation(
+        name="a function of a catalog is taken for Spark's of the same name",
+        file=FUNCTIONS,
+        old="schema not in _BUILTIN or node.name.lower() not in SPARK_FUNCTIONS",
+        new="node.name.lower() not in SPARK_FUNCTIONS",
+        tests=(f"{CALLED}::test_a_function_of_somebodys_own_is_refused_where_it_is_called",),
+    ),
+    Mutation(
+        name="functions that sqlglot knows of other products are taken for Spark's",
+        file=FUNCTIONS,
+        old="if token.text.lower() in _OTHERS and",
+        new="if token.text in () and",
+        tests=(f"{CALLED}::test_a_function_of_somebodys_own_is_refused_where_it_is_called",),
+    ),
+    Mutation(
+        name="a name of a subquery with its columns is taken for a function",
+        file=FUNCTIONS,
+        old=" and token.start not in aliases:",
+        new=":",
+        tests=(f"{CALLED}::test_what_else_stands_before_brackets_is_no_function",),
+    ),
+    Mutation(
+        name="a pivot makes two columns whose names differ in case alone",
+        file="backfill_assets/query/text_checks.py",
+        old="        if name.lower() in seen:\n            raise refusal(\n",
+        new="        if name in seen:\n            raise refusal(\n",
+        tests=(f"{CALLED}::test_a_pivot_by_values_that_differ_in_case_alone_is_refused",),
     ),
 )

@@ -51,7 +51,7 @@ LIMITED: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a plus before a value is passed over",
-        file="backfill_assets/query/parsing.py",
+        file="backfill_assets/query/grammar.py",
         old="""        TokenType.PLUS: lambda self: exp.Anonymous(this="positive", expressions=[self._parse_unary()]),
 """,
         new="",
@@ -59,7 +59,7 @@ LIMITED: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="years are written with four digits in keys, whatever the pattern",
-        file="backfill_assets/query/parsing.py",
+        file="backfill_assets/query/grammar.py",
         old="""        node.set("format", arguments[1].copy())""",
         new="""        pass""",
         tests=(

@@ -243,14 +243,14 @@ ORDERS: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="the weights of a percentile come from nowhere",
-        file="backfill_assets/query/parsing.py",
+        file="backfill_assets/query/grammar.py",
         old="self._parse_distinct_arg_function(_Percentile)",
         new="self._parse_distinct_arg_function(exp.Quantile)",
         tests=("tests/query/test_lineage.py",),
     ),
     Mutation(
         name="the unit of a time is always a literal",
-        file="backfill_assets/query/parsing.py",
+        file="backfill_assets/query/grammar.py",
         old="if len(arguments) == _WITH_UNIT and not isinstance(arguments[unit], exp.Literal):",
         new="if len(arguments) != _WITH_UNIT:",
         tests=("tests/query/test_lineage.py",),

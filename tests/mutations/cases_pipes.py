@@ -105,8 +105,8 @@ PIPES: tuple[Mutation, ...] = (
     Mutation(
         name="a pivot after a join is taken for one of its last table",
         file="backfill_assets/query/text_checks.py",
-        old='join.args.get("pivots") or ()',
-        new="()",
+        old="    if isinstance(pivot.parent, exp.Join):",
+        new="    if isinstance(pivot.parent, exp.From):",
         tests=("tests/declare/test_refused_places.py",),
     ),
     Mutation(

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.inlined import inlined
 from backfill_assets.query.query import analyze
@@ -49,6 +50,8 @@ LEFT = [
     "SELECT id AS with FROM t",
     "SELECT id FROM t -- with\n",
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n, id FROM r JOIN t ON t.id = n",
+    "WITH RECURSIVE r(n) MAX RECURSION LEVEL 500 AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 300) "
+    "SELECT n, id FROM r JOIN t ON t.id = n",
     "WITH "
     + ", ".join(f"p{at + 1} AS (SELECT a.id FROM p{at} AS a JOIN p{at} AS b USING (id))" for at in range(9)).replace(
         "p0", "t"
@@ -66,6 +69,17 @@ def test_a_definition_is_in_the_place_of_its_name(query: str, text: str) -> None
 @pytest.mark.parametrize("query", LEFT)
 def test_what_cannot_be_put_in_its_place_stays(query: str) -> None:
     assert inlined(query) == query
+
+
+@pytest.mark.parametrize("limit", ["", "MAX RECURSION LEVEL 500 "])
+def test_how_deep_a_recursion_may_be_changes_nothing_else(limit: str) -> None:
+    names = f"WITH RECURSIVE r(n) {limit}AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 300)"
+    found = analyze(f"{names} SELECT n, id FROM r JOIN t ON t.id = n", {"t": T}, {"t": ("id",)})
+    assert isinstance(found, RelationalQuery)
+    assert (found.output_columns, found.steps(["t"]).rule) == (("n", "id"), "full")
+    assert limit.lower() in found.text
+    with pytest.raises(QueryError):
+        analyze("SELECT id FROM t MAX RECURSION LEVEL 5", {"t": T}, {"t": ("id",)})
 
 
 def test_each_time_that_a_table_is_read_is_a_place_of_its_own() -> None:

@@ -10,6 +10,7 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.query import Query, analyze
 from backfill_assets.query.relational import RelationalQuery
+from backfill_assets.query.text_checks import check_text
 from tests.support import nexmark, tpch
 
 TEXT = (Path(__file__).parents[2] / "docs" / "queries.md").read_text(encoding="utf-8")
@@ -66,8 +67,9 @@ def test_the_page_has_an_example_of_each_rule_and_condition() -> None:
 
 @pytest.mark.parametrize(("query", "code"), [(query.strip("`"), code.strip("`")) for query, code in REFUSED])
 def test_the_page_tells_with_which_code_a_query_is_refused(query: str, code: str) -> None:
+    refuse = check_text if code == "UNKNOWN_FUNCTION" else analyzed
     with pytest.raises(QueryError) as caught:
-        analyzed(query)
+        refuse(query)
     assert caught.value.reason == code
 
 

@@ -116,7 +116,9 @@ def test_a_local_warehouse_reads_tables_on_azure_in_the_runs_own_process(tmp_pat
     project.declare(*over_lake(tmp_path, base=base))
     events = tmp_path / "events"
     events.mkdir()
-    (tmp_path / "spark-defaults.conf").write_text(f"spark.eventLog.enabled true\nspark.eventLog.dir file://{events}\n")
+    (tmp_path / "spark-defaults.conf").write_text(
+        f"spark.eventLog.enabled true\nspark.eventLog.compress false\nspark.eventLog.dir file://{events}\n"
+    )
     order = {**order_of(project, ""), "base": base}
     jobs = [{"refresh": "large"}, {"verify": "large"}]
     environment = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}

@@ -21,12 +21,14 @@ from backfill_assets.query.fragments import placed
 from backfill_assets.query.functions import REFUSED_FUNCTIONS
 from backfill_assets.query.relational import COPY, ROW_HASH, analyze_relational
 from backfill_assets.query.rowwise import analyze_rowwise
+from backfill_assets.query.spark_functions import SPARK_FUNCTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.e2e
 
+OF_ITS_GRAMMAR = {"timestampadd", "timestampdiff", "try_cast"}
 WHEN = datetime(2024, 1, 2, 3, 4, 5)
 
 
@@ -238,6 +240,11 @@ def test_every_aggregate_window_and_table_function_of_spark_is_refused(spark: "S
     known = _functions(spark, ["agg_funcs", "window_funcs", "generator_funcs", "table_funcs"])
     assert known
     assert known <= set(REFUSED_FUNCTIONS)
+
+
+def test_the_names_of_sparks_functions_are_those_of_its_registry(spark: "SparkSession") -> None:
+    found = {row[0] for row in spark.sql("SHOW SYSTEM FUNCTIONS").collect()}
+    assert {name for name in found if name.replace("_", "").isalnum()} == SPARK_FUNCTIONS - OF_ITS_GRAMMAR
 
 
 @pytest.mark.full
