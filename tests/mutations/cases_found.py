@@ -34,8 +34,8 @@ FOUND: Final = (
     Mutation(
         name="files without nulls alone are searched for null",
         file=ROWS,
-        old="if self.values.null_count:\n            return None\n        try:\n            values = sorted(self.values.",
-        new="try:\n            values = sorted(self.values.drop_null().",
+        old="        if self.values.null_count:\n            return None\n        plain = plain_values(self.values)\n",
+        new="        plain = plain_values(self.values.drop_null())\n",
         tests=(REAL,),
     ),
     Mutation(

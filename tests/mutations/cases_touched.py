@@ -57,10 +57,19 @@ TOUCHED: Final = (
         tests=(PURE,),
     ),
     Mutation(
+        name="an instant beyond the years of Python stops each merge",
+        file="backfill_assets/adapters/delta/merged_rows.py",
+        old="plain_values(new.column(self._key[0])) or [None] * len(new)",
+        new="new.column(self._key[0]).to_pylist()",
+        tests=(
+            "tests/adapters/delta/test_merged_rows.py::test_instants_beyond_the_years_of_python_are_keys_as_others_are",
+        ),
+    ),
+    Mutation(
         name="a null among the changes has no file",
         file=FILES,
-        old="    if column.null_count:\n",
-        new="    column = column.drop_null()\n    if column.null_count:\n",
+        old="    return [] if column.null_count else sorted(plain_values(pc.unique(column)) or [])",
+        new="    return sorted(plain_values(pc.unique(column.drop_null())) or [])",
         tests=(REAL,),
     ),
     Mutation(

@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.arrow_reader import ArrowReader
 from backfill_assets.adapters.delta.arrow_types import widest
+from backfill_assets.adapters.delta.plain_values import plain_values
 from backfill_assets.adapters.delta.touched_files import LoggedFile
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.touched_spans import MOST_VALUES, Span, apart, blocks, fewer
@@ -64,10 +65,10 @@ class Sought:
         """Between which values a file's bounds must reach, days in ISO format; None where any file may have one."""
         if self.values.null_count:
             return None
-        try:
-            values = sorted(self.values.to_pylist())
-        except (ValueError, OverflowError):  # what Python cannot represent
+        plain = plain_values(self.values)
+        if plain is None:
             return None
+        values = sorted(plain)
         if self.kind in {"INTEGER", HASH}:
             return blocks(values)
         if self.kind == "DATE":

@@ -17,6 +17,7 @@ from backfill_assets.adapters.delta.arrow_files import FileWriter
 from backfill_assets.adapters.delta.arrow_reader import ArrowReader
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.merged_files import Merged, merged_folder
+from backfill_assets.adapters.delta.plain_values import plain_values
 from backfill_assets.adapters.delta.staging import changed_rows
 from backfill_assets.adapters.delta.touched_files import LoggedFile, changes_of_rows, lowest_values, touched_files
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -82,7 +83,8 @@ class _Merge:
         feed = FileWriter(self._location, f"{self._folder}/feed.parquet", self._schema.append(_change_type()))
         groups = groups_of(self._touched(found))
         new = self._changes.filter(pc.equal(self._operations, "insert"))
-        into = np.array(group_for(new.column(self._key[0]).to_pylist(), groups), dtype=np.int64)
+        first = plain_values(new.column(self._key[0])) or [None] * len(new)
+        into = np.array(group_for(first, groups), dtype=np.int64)
         files = [
             self._written([found[at] for at in group.files], new.filter(pa.array(into == number)), number, feed)
             for number, group in enumerate([*groups, Group()])

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from backfill_assets.adapters.delta.plain_values import plain_values
 from backfill_assets.core.epoch.bounds import boundable
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.core.epoch.touched_spans import Span, apart, blocks, may_touch, touched_spans
@@ -124,10 +125,8 @@ def _bounds(table: DeltaTable, names: Iterable[str]) -> dict[str, list[Span | No
 
 
 def _plain(bounds: pa.ChunkedArray, name: str) -> list[Any]:
-    try:
-        return list(pc.struct_field(bounds, [bounds.type.get_field_index(name)]).to_pylist())
-    except (ValueError, OverflowError):  # what Python cannot represent
-        return [None] * len(bounds)
+    found = plain_values(pc.struct_field(bounds, [bounds.type.get_field_index(name)]))
+    return [None] * len(bounds) if found is None else found
 
 
 def _span(low: Any, high: Any) -> Span | None:
@@ -136,12 +135,7 @@ def _span(low: Any, high: Any) -> Span | None:
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
     """The values of a column, each once, sorted; none if there is a null, or one that Python cannot represent."""
-    if column.null_count:
-        return []
-    try:
-        return sorted(pc.unique(column).to_pylist())
-    except (ValueError, OverflowError):
-        return []
+    return [] if column.null_count else sorted(plain_values(pc.unique(column)) or [])
 
 
 def _stated(stats: Mapping[str, Any], name: str, kind: str) -> Span | None:

@@ -331,3 +331,29 @@ def test_a_commit_that_is_made_after_the_next_try_has_begun_finds_its_files(tmp_
     assert commit_merged(output.location, table, first, numbers={}, metadata={})
     assert content(output) == expected_of([("a", 1, 9), *ROWS[2:]])
     assert fed(output).total() == 3
+
+
+BEYOND = [-(2**62), 10**15, 3 * 10**17, 345_600_000_000_000_000]
+"""Instants in microseconds, of which Python can represent one."""
+
+
+def test_instants_beyond_the_years_of_python_are_keys_as_others_are(tmp_path: Path) -> None:
+    def rows(instants: Sequence[int], value: int) -> pa.Table:
+        column = pa.array(instants, pa.int64()).cast(schema_of("instant").field("a").type)
+        return pa.table({"a": column, "b": [1] * len(instants), "value": [value] * len(instants)}, schema_of("instant"))
+
+    made = output_at(tmp_path, schema_of("instant"))
+    commit(made, record(CommitKind.CREATE, LIFE, 0))
+    commit(made, record(CommitKind.EPOCH, LIFE, 1), stage(made, LIFE, 1, rows(BEYOND[:3], 1)))
+    folder = StagedFolder(incarnation=LIFE, epoch=2, attempt="aaaaaaaa").name
+    for operation, changed in {"update": BEYOND[:1], "delete": BEYOND[2:3], "insert": BEYOND[3:]}.items():
+        place = Path(made.location.child(f"{folder}/rows/__op={operation}"))
+        place.mkdir(parents=True)
+        pq.write_table(rows(changed, 2), place / "part.parquet")
+    files = collect(made.location, folder)
+    made.look()
+    staged = Staged(files=files, rows_written=2, rows_updated=1, rows_deleted=1, key=("a", "b"))
+    made.commit(record(CommitKind.EPOCH, LIFE, 2).model_copy(update={"engine": "arrow"}), staged)
+    found = DeltaTable(made.location.uri).to_pyarrow_table()
+    pairs = zip(found["a"].cast(pa.int64()).to_pylist(), found["value"].to_pylist(), strict=True)
+    assert sorted(pairs) == [(BEYOND[0], 2), (BEYOND[1], 1), (BEYOND[3], 2)]
