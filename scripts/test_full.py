@@ -25,6 +25,8 @@ PLACES = {
     "damage-s3": "checks_on_s3",
     "azure": "azure",
     "contract-azure": "azure",
+    "google": "gcs",
+    "contract-google": "gcs",
 }
 """Where the tables of a part lie and its Spark computes, if not on this disk and in each process."""
 PARTS = {
@@ -43,6 +45,9 @@ PARTS = {
     # With an emulator, which needs Node.js.
     "azure": ("-m", "pytest", "--durations", "10", "tests/e2e/azure"),
     "contract-azure": (*PYTEST, "-m", "not disk", CONTRACT, *KILLS),
+    # The same with one of Google's store, which needs Go.
+    "google": ("-m", "pytest", "--durations", "10", "tests/e2e/google"),
+    "contract-google": ("-m", "pytest", "--durations", "10", "-m", "not disk", CONTRACT),
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),
     "demo-cluster": ("-m", "examples.demo", "--cluster"),

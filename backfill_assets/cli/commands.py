@@ -77,6 +77,7 @@ def up(  # noqa: PLR0913, PLR0917  (options of a command)
         bool, typer.Option("--s3-tables", help="Let Spark read tables on S3, wherever the warehouse is.")
     ] = False,
     azure_tables: Annotated[bool, typer.Option("--azure-tables", help="The same of tables on Azure.")] = False,
+    google_tables: Annotated[bool, typer.Option("--google-tables", help="The same of tables on Google.")] = False,
     cluster: Annotated[
         bool, typer.Option("--cluster", help="Run Spark's tasks on a cluster: a master and two workers.")
     ] = False,
@@ -86,7 +87,7 @@ def up(  # noqa: PLR0913, PLR0917  (options of a command)
     from backfill_assets.adapters.local.servers import up as start
     from backfill_assets.declare.stores import provider_of
 
-    asked = {"s3": s3 or s3_tables, "azure": azure_tables}
+    asked = {"s3": s3 or s3_tables, "azure": azure_tables, "gcs": google_tables}
     stores = {provider_of(warehouse_place()), *(name for name, is_asked in asked.items() if is_asked)}
     needs = SparkNeeds(stores=frozenset(stores), cluster=cluster)
     found = start(project_root(Path.cwd()), kafka=kafka, spark=spark, s3=s3, needs=needs)

@@ -85,7 +85,7 @@ def misnamed(uri: str) -> bool:
 
 
 def store_of(uri: str) -> str | None:
-    """What Spark reaches in one way for all addresses in it: a bucket, on Azure an account; None for a path.
+    """What Spark reaches in one way for all addresses in it: a bucket, on Azure an account, all of Google; None for a path.
 
     Example:
         >>> store_of("s3a://lake/orders"), store_of("abfss://lake@mine.dfs.core.windows.net/orders")
@@ -96,6 +96,8 @@ def store_of(uri: str) -> str | None:
             return f"s3://{urlsplit(uri).netloc}"
         case "azure":
             return f"abfss://{urlsplit(uri).netloc.rpartition('@')[2]}"
+        case "gcs":
+            return "gs://"
         case _:
             scheme, separator, _ = uri.partition("://")
             return f"{scheme}://{urlsplit(uri).netloc}" if separator and scheme != "file" else None

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.azurite import Account, azurite
+from tests.support.fake_gcs import fake_gcs
 from tests.support.processes import Processes
 from tests.support.project import Project, storage_on_s3, warehouse_on_s3
 from tests.support.servers import s3_store, spark_remote
@@ -44,6 +45,8 @@ def elsewhere(request: pytest.FixtureRequest) -> None:
         account: Account = request.getfixturevalue("account")
         os.environ |= {"AZURE_TEST_ACCOUNT": account.name, "AZURE_TEST_KEY": account.key}
         os.environ |= {"AZURE_STORAGE_ENDPOINT": account.endpoint}
+    elif PLACE == "gcs":
+        os.environ |= {"STORAGE_EMULATOR_HOST": request.getfixturevalue("google")}
     else:
         s3: dict[str, str] = request.getfixturevalue("s3")
         os.environ |= {"S3_TEST_KEY": s3["AWS_ACCESS_KEY_ID"], "S3_TEST_SECRET": s3["AWS_SECRET_ACCESS_KEY"]}
@@ -54,6 +57,13 @@ def elsewhere(request: pytest.FixtureRequest) -> None:
 def account() -> Iterator[Account]:
     """An account of an emulator of Azure's store."""
     with azurite() as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def google() -> Iterator[str]:
+    """The address of an emulator of Google's store."""
+    with fake_gcs() as made:
         yield made
 
 

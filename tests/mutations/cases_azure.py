@@ -1,4 +1,5 @@
-"""Faults in what is told of an account on Azure: to delta-rs, to Spark, and to whoever looks at Spark's settings."""
+"""Faults in what is told of an account on Azure, and of Google: to delta-rs, to Spark, and to whoever looks at Spark's
+settings."""
 
 from tests.mutations.mutation import Mutation
 
@@ -8,6 +9,7 @@ TOLD = "backfill_assets/adapters/storage/azure.py"
 LOCATED = "backfill_assets/adapters/storage/upstream_location.py"
 PROVED = "tests/adapters/storage/test_azure.py"
 PLACED = "tests/adapters/storage/test_upstream_location.py"
+GOOGLE = "tests/adapters/storage/test_google.py"
 LOGIN = f"{PROVED}::test_each_login_is_told_to_both_sides"
 EMULATOR = f"{PROVED}::test_an_emulator_on_this_machine_is_told_to_both_sides"
 ALIKE = f"{PROVED}::test_what_both_sides_would_not_understand_alike_is_refused"
@@ -111,6 +113,34 @@ AZURE: tuple[Mutation, ...] = (
         old="""return None if told is None else told.strip('"')""",
         new="return told",
         tests=("tests/adapters/storage/test_put_files.py::test_a_tag_is_the_same_with_and_without_quotes",),
+    ),
+    Mutation(
+        name="Spark is not told of a file with keys of Google",
+        file="backfill_assets/adapters/storage/google.py",
+        old="    return {**_CONNECTOR, **keys}",
+        new="    return dict(_CONNECTOR)",
+        tests=(f"{GOOGLE}::test_spark_is_told_of_a_file_with_keys_and_finds_others_for_itself",),
+    ),
+    Mutation(
+        name="Google's connector gets Hadoop's sizes with units",
+        file="backfill_assets/adapters/storage/google.py",
+        old="str(64 * 2**20)",
+        new='"64m"',
+        tests=(f"{GOOGLE}::test_spark_is_told_of_a_file_with_keys_and_finds_others_for_itself",),
+    ),
+    Mutation(
+        name="of two keys of Google delta-rs takes one and Spark another",
+        file="backfill_assets/adapters/storage/google.py",
+        old="    if len(named) > 1:",
+        new="    if len(named) > 2:",
+        tests=(f"{GOOGLE}::test_what_both_sides_would_not_understand_alike_is_refused",),
+    ),
+    Mutation(
+        name="rows for Google go to an emulator on another machine",
+        file="backfill_assets/adapters/storage/google.py",
+        old="or not is_loopback(emulator)):",
+        new="and not is_loopback(emulator)):",
+        tests=(f"{GOOGLE}::test_an_emulator_elsewhere_is_refused",),
     ),
     Mutation(
         name="Spark has no connector for Azure",

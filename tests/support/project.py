@@ -55,8 +55,23 @@ def storage_on_azure() -> dict[str, str]:
     return {"provider": "azure", **account}
 
 
-WAREHOUSES = {"s3": warehouse_on_s3, "cluster": warehouse_on_s3, "azure": warehouse_on_azure}
-STORAGES = {"s3": storage_on_s3, "cluster": storage_on_s3, "azure": storage_on_azure}
+def warehouse_on_google() -> str:
+    """A new warehouse in the emulator whose address is in the environment."""
+    return f"gs://lake/{uuid.uuid4().hex}"
+
+
+def storage_on_google() -> dict[str, str]:
+    """How it is declared: nothing is needed."""
+    return {"provider": "gcs"}
+
+
+WAREHOUSES = {
+    "s3": warehouse_on_s3,
+    "cluster": warehouse_on_s3,
+    "azure": warehouse_on_azure,
+    "gcs": warehouse_on_google,
+}
+STORAGES = {"s3": storage_on_s3, "cluster": storage_on_s3, "azure": storage_on_azure, "gcs": storage_on_google}
 
 
 @dataclass

@@ -23,7 +23,7 @@ __all__ = ["FOLDER", "Guard", "cluster_folder", "cluster_root", "remote_of", "s3
 FOLDER = "BACKFILL_TEST_SERVERS"
 """The environment variable with the folder in which the servers' addresses are stored, for all processes of a run."""
 _CLUSTER = "cluster"
-_STORES = frozenset({"azure" if PLACE == "azure" else "s3"})
+_STORES = frozenset({PLACE if PLACE in {"azure", "gcs"} else "s3"})
 """The providers of the stores that the run's Spark server reaches."""
 
 

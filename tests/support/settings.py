@@ -12,9 +12,9 @@ FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
 
 PLACE = os.environ.get("BACKFILL_TEST_PLACE", "disk")
 """Where tables of projects lie and Spark computes: on a `disk`, with Spark in each process; on `s3`, with a Spark server; the
-same on a `cluster`; in an emulator of `azure`, with a Spark server; or on a disk, and only checks are made of copies on S3
-(`checks_on_s3`)."""
-IN_A_STORE = ("s3", "cluster", "azure")
+same on a `cluster`; in an emulator of `azure` or `gcs`, with a Spark server; or on a disk, and only checks are made of copies
+on S3 (`checks_on_s3`)."""
+IN_A_STORE = ("s3", "cluster", "azure", "gcs")
 """The places where tables of projects lie in a store."""
 
 SPARK: dict[str, str] = (

@@ -55,6 +55,9 @@ _CONNECTORS = {
     "azure": _Download(
         file=Path(__file__).with_name("ivy-abfs.xml"), sets=("abfs",), whose="Spark for Azure", megabytes=1
     ),
+    "gcs": _Download(
+        file=Path(__file__).with_name("ivy-gcs.xml"), sets=("gcs",), whose="Spark for Google", megabytes=38
+    ),
 }
 """What Spark needs to reach the stores of a provider."""
 _S3_SERVER = _Download(

@@ -26,6 +26,7 @@ _NOT_THERE = "PATH_NOT_FOUND"
 _CONNECTORS = (
     ("org.apache.hadoop.fs.s3a.S3AFileSystem", "ivy-s3a.xml", "--s3-tables"),
     ("org.apache.hadoop.fs.azurebfs.SecureAzureBlobFileSystem", "ivy-abfs.xml", "--azure-tables"),
+    ("com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem", "ivy-gcs.xml", "--google-tables"),
 )
 """The class by which Spark reaches the stores of a provider, where its modules are listed, and how `backfill up` has them."""
 _PATTERN = re.compile(r"[\[\]{}*?\\]")

@@ -5,6 +5,7 @@
 - `azure`: the same of an account on Azure
 - `copied_log`: a table's log, copied from an object store, each entry once
 - `documents`: stored JSON documents, each with the number of its format
+- `google`: the same of Google's store
 - `log_tail`: the end of a table's log, as one object
 - `loopback`: whether an endpoint is on this machine
 - `lru`: a cache with a bound

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from backfill_assets.adapters.storage.azure import azure_access, azure_options, azure_settings
+from backfill_assets.adapters.storage.google import google_access, google_options, google_settings
 from backfill_assets.adapters.storage.s3 import bucket_settings, delta_options, s3_access, spark_settings
 from backfill_assets.declare.stores import bucket_of, provider_of
 
@@ -19,6 +20,8 @@ def options_of_delta(uri: str, declared: Mapping[str, str], environment: Mapping
             return delta_options(declared, s3_access(declared, environment))
         case "azure":
             return azure_options(declared, azure_access(uri, declared, environment))
+        case "gcs":
+            return google_options(declared, google_access(declared, environment))
         case _:
             return dict(declared)
 
@@ -30,6 +33,8 @@ def settings_of_spark(uri: str, options: Mapping[str, str]) -> dict[str, str]:
             return spark_settings(s3_access(options, {}))
         case "azure":
             return azure_settings(azure_access(uri, options, {}))
+        case "gcs":
+            return google_settings(google_access(options, {}))
         case _:
             return {}
 

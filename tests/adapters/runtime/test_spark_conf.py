@@ -32,5 +32,5 @@ def test_connectors_are_there_for_the_stores_that_are_read_alone(
 
     monkeypatch.setattr(jars, "_jars", named)
     found = spark_conf(scratch=tmp_path, stores=stores)["spark.jars"].split(",")
-    connectors = {"s3": "/ivy-s3a.xml/s3a.jar", "azure": "/ivy-abfs.xml/abfs.jar"}
+    connectors = {"s3": "/ivy-s3a.xml/s3a.jar", "azure": "/ivy-abfs.xml/abfs.jar", "gcs": "/ivy-gcs.xml/gcs.jar"}
     assert found == ["/ivy.xml/spark.jar", *(connectors[each] for each in sorted(stores) if each in connectors)]

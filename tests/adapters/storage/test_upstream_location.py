@@ -124,9 +124,18 @@ def test_a_folder_is_reached_with_nothing_wherever_the_warehouse_is() -> None:
 
 
 def test_a_store_that_spark_is_not_told_of_is_reached_by_delta_rs_with_its_own_storage() -> None:
-    found = at(on_s3(**KEYS), "gs://raw/t", {"provider": "gcs", "service_account": "a.json"})
+    found = at(on_s3(**KEYS), "hdfs://raw/t", {"provider": "local"})
     assert isinstance(found, TableElsewhere)
-    assert (found.storage_options, found.spark_settings) == ({"service_account": "a.json"}, {})
+    assert (found.storage_options, found.spark_settings) == ({}, {})
+
+
+def test_google_is_told_to_spark_beside_whatever_reaches_the_warehouse() -> None:
+    for warehouse in (local(), on_s3(**KEYS)):
+        found = at(warehouse, "gs://raw/t", {"provider": "gcs", "service_account": "a.json"})
+        assert isinstance(found, TableElsewhere)
+        assert found.storage_options == {"service_account": "a.json"}
+        assert found.spark_settings["fs.gs.auth.service.account.json.keyfile"] == "a.json"
+        assert found.store == "gs://"
     assert dict(at(on_s3(**KEYS), "gs://raw/t").storage_options) == {}
 
 
