@@ -28,6 +28,8 @@ _CONNECTOR: Mapping[str, str] = {
     "fs.gs.inputstream.min.range.request.size": str(2 * 2**20),
     "fs.gs.outputstream.buffer.size": str(8 * 2**20),
     "fs.gs.rewrite.max.chunk.size": str(512 * 2**20),
+    # It reads several ranges at once by a method that this Hadoop no longer has.
+    "parquet.hadoop.vectored.io.enabled": "false",
 }
 
 

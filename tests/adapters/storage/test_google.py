@@ -51,7 +51,8 @@ def test_spark_is_told_of_a_file_with_keys_and_finds_others_for_itself(
     assert found.storage_options == keys
     assert found.spark_settings["fs.gs.impl"] == CONNECTOR
     assert "a-secret" not in str(found.spark_settings)
-    assert all(name == "fs.gs.impl" or not value[-1:].isalpha() or "auth" in name or "Abstract" in name
+    assert found.spark_settings["parquet.hadoop.vectored.io.enabled"] == "false"
+    assert all(not name.startswith("fs.gs.") or name == "fs.gs.impl" or not value[-1:].isalpha() or "auth" in name or "Abstract" in name
                for name, value in found.spark_settings.items()), "Google's connector knows no units"  # fmt: skip
 
 
