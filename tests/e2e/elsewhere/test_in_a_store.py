@@ -1,4 +1,4 @@
-"""A warehouse on Google, in an emulator: exact, also after kills; commits are put if absent."""
+"""A warehouse in the store that `BACKFILL_TEST_PLACE` names: exact, also after kills; commits are put if absent."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,9 +11,9 @@ from backfill_assets.app.table_checks import CHECKS
 from tests.e2e.stores.test_s3_faults import assert_no_commit_is_lost
 from tests.support.commits import epochs
 from tests.support.processes import Processes
-from tests.support.project import Project, storage_on_google, warehouse_on_google
+from tests.support.project import Project
 from tests.support.runner import declared, order_of
-from tests.support.settings import PLACE
+from tests.support.settings import IN_A_STORE, PLACE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
@@ -26,55 +26,55 @@ WIDE = {"refresh": "wide", "query": "SELECT id, repeat('x', 200000) AS wide FROM
 
 @pytest.fixture
 def runs(remote: str) -> Iterator[Processes]:
-    assert PLACE == "gcs", "these tests are run by `make test-full PART=google`"
+    assert PLACE in IN_A_STORE, "these tests are run by `make test-full PART=azure` and `PART=google`"
     started = Processes(remote)
     yield started
     started.close()
 
 
 @pytest.fixture
-def on_google(broker: str, tmp_path: Path) -> Project:
-    return Project(root=tmp_path, servers=broker, warehouse=warehouse_on_google(), storage=storage_on_google())
+def placed(broker: str, tmp_path: Path) -> Project:
+    return Project(root=tmp_path, servers=broker)
 
 
 @pytest.mark.parametrize("step", ["planned", "staged", "committed"])
 def test_source_and_views_are_exact_after_kills_and_all_checks_pass(
-    on_google: Project, runs: Processes, step: str
+    placed: Project, runs: Processes, step: str
 ) -> None:
-    topic = on_google.topic()
-    on_google.declare(*declared(topic))
-    order = order_of(on_google, topic)
-    on_google.produce(topic, EVENTS[:30])
+    topic = placed.topic()
+    placed.declare(*declared(topic))
+    order = order_of(placed, topic)
+    placed.produce(topic, EVENTS[:30])
     assert runs.run(order, *REFRESHES)[0] == 0
-    on_google.produce(topic, EVENTS[30:])
+    placed.produce(topic, EVENTS[30:])
     for job in REFRESHES:
         runs.kill(order, job, step)
         assert runs.run(order, job)[0] == 0
-    assert on_google.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in EVENTS)
+    assert placed.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in EVENTS)
     code, said = runs.run(order, *({"verify": name} for name in NAMES))
     assert (code, said) == (0, [dict.fromkeys(CHECKS, True)] * len(NAMES))
     for name in NAMES:
-        assert epochs(on_google, name) == sorted(set(epochs(on_google, name))), "one commit for each epoch"
+        assert epochs(placed, name) == sorted(set(epochs(placed, name))), "one commit for each epoch"
 
 
-def test_what_spark_writes_is_committed(on_google: Project, runs: Processes) -> None:
-    topic = on_google.topic()
-    on_google.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
-    order = order_of(on_google, topic)
+def test_what_spark_writes_is_committed(placed: Project, runs: Processes) -> None:
+    topic = placed.topic()
+    placed.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
+    order = order_of(placed, topic)
     assert runs.run(order, {"refresh": "orders"}, WIDE)[0] == 0
-    on_google.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
+    placed.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
     assert runs.run(order, {"refresh": "orders"})[0] == 0
     runs.kill(order, WIDE, "staged")
     assert runs.run(order, WIDE)[0] == 0
-    table = on_google.workspace().store.place.table("views/wide").load()
+    table = placed.workspace().store.place.table("views/wide").load()
     assert table is not None
     assert table.to_pyarrow_table(columns=["id"]).num_rows == 400
 
 
-def test_of_many_writers_at_once_none_loses_a_commit(on_google: Project) -> None:
-    assert_no_commit_is_lost(on_google.workspace().store.place)
+def test_of_many_writers_at_once_none_loses_a_commit(placed: Project) -> None:
+    assert_no_commit_is_lost(placed.workspace().store.place)
 
 
-def test_the_emulator_puts_an_object_only_if_it_is_absent(on_google: Project) -> None:
-    warehouse = on_google.workspace().store.place
+def test_an_object_is_put_only_if_it_is_absent(placed: Project) -> None:
+    warehouse = placed.workspace().store.place
     assert (check_store(warehouse), check_store(warehouse)) == (False, True)
