@@ -97,4 +97,18 @@ JOINED: tuple[Mutation, ...] = (
         new="    again = 0",
         tests=(CHOSEN,),
     ),
+    Mutation(
+        name="fields whose names need quotes stick the groups that have them",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old="F.lit(None).cast(kinds[name])",
+        new="F.lit(None).cast(kinds[name].simpleString())",
+        tests=("tests/e2e/tables/test_aggregate_maintenance.py",),
+    ),
+    Mutation(
+        name="fields whose names need quotes cannot be in a group of all rows",
+        file="backfill_assets/adapters/sql/apply_relational.py",
+        old="F.lit(None).cast(field.dataType)",
+        new="F.lit(None).cast(field.dataType.simpleString())",
+        tests=("tests/e2e/tables/test_apply.py::test_a_group_of_all_rows_may_have_fields_of_any_name",),
+    ),
 )

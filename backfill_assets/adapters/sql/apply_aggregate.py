@@ -308,9 +308,10 @@ def _kept(plan: _Plan, old: "DataFrame") -> "DataFrame":
 def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
     """The groups with empty states: for those that are computed again, all that is needed is whether they existed
     before."""
-    kinds = dict(groups.dtypes)
-    states = [f"CAST(NULL AS {kinds[name]}) AS {name}" for name in plan.state_names]
-    return groups.selectExpr(*plan.groups, "0L AS __count", *states, f"1 AS {SIGN}", _OLD)
+    kinds = {field.name: field.dataType for field in groups.schema.fields}
+    states = [F.lit(None).cast(kinds[name]).alias(name) for name in plan.state_names]
+    kept, signs = (map(F.expr, texts) for texts in ((*plan.groups, "0L AS __count"), (f"1 AS {SIGN}", _OLD)))
+    return groups.select(*kept, *states, *signs)
 
 
 def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", *, few: bool) -> "DataFrame":

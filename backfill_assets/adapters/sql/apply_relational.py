@@ -75,8 +75,8 @@ def joined_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "DataFr
 
 def row_of_nulls(rows: "DataFrame") -> "DataFrame":
     """One row with the columns of these rows, each null: it makes the group of all rows be there, and counts for nothing."""
-    nulls = [f"CAST(NULL AS {field.dataType.simpleString()}) AS {quoted(field.name)}" for field in rows.schema.fields]
-    return rows.sparkSession.range(1).selectExpr(*nulls)
+    nulls = [F.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema.fields]
+    return rows.sparkSession.range(1).select(*nulls)
 
 
 def own_rows(

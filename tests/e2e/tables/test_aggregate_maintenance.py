@@ -38,7 +38,8 @@ QUERIES = {
     "avg(m) AS am, round(avg(m), 2) AS rm, sum(i) / count(*) AS per, upper(g) || 'x{2}' AS u, n * 2 AS twice "
     "FROM t WHERE l IS NULL OR l > -90 GROUP BY g, day",
     "extremes": "SELECT g AS k, min(l) AS a, max(l) AS b, min(m) AS c, max(m) AS d, min(f) AS e, max(f) AS f, min(t) AS h, "
-    "max(t) AS i, min(day) AS j, max(day) AS k2, max(d + 1) AS l, max(struct(day, i)).i AS li FROM t GROUP BY k",
+    "max(t) AS i, min(day) AS j, max(day) AS k2, max(d + 1) AS l, max(struct(day, i)).i AS li, "
+    "max(named_struct('y.z', i, 'größe', day)).`y.z` AS lz FROM t GROUP BY k",
     "floats": "SELECT d, sum(f) AS sf, avg(f) AS af, count(f) AS nf, sum(m) AS sm, max(i) AS mi FROM t GROUP BY 1",
     "hidden keys": "SELECT sum(f + l) AS s, max(abs(i)) AS x, count(*) AS n FROM t GROUP BY d, month(day), upper(t)",
     "intervals": "SELECT g, CAST(sum(day - DATE '2024-01-10') AS STRING) AS s, "

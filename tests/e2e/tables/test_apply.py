@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.proof.tables import view_difference
 from backfill_assets.adapters.sql.apply_relational import apply_relational, numbered
 from backfill_assets.adapters.sql.apply_rowwise import apply_rowwise
@@ -240,6 +241,17 @@ def test_every_aggregate_window_and_table_function_of_spark_is_refused(spark: "S
     known = _functions(spark, ["agg_funcs", "window_funcs", "generator_funcs", "table_funcs"])
     assert known
     assert known <= set(REFUSED_FUNCTIONS)
+
+
+def test_a_group_of_all_rows_may_have_fields_of_any_name(spark: "SparkSession") -> None:
+    schema = "id INT, st STRUCT<x: INT, `y.z`: STRING>"
+    rows = spark.createDataFrame([(1, (1, "a")), (2, (2, "b"))], schema)
+    query = analyze_relational("SELECT max(st).`y.z` AS most, count(*) AS n FROM a", {"a": parse_schema(schema)})
+    assert query.grouped is not None
+    for given, expected in ((rows, [("b", 2)]), (no_rows(spark, rows.schema), [(None, 0)])):
+        assert [
+            tuple(row[:2]) for row in apply_relational(query, {"a": given}).select("most", "n").collect()
+        ] == expected
 
 
 def test_the_names_of_sparks_functions_are_those_of_its_registry(spark: "SparkSession") -> None:
