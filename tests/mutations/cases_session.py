@@ -193,4 +193,13 @@ SESSION: tuple[Mutation, ...] = (
         new='each.partition(" -> ") for each in text.split()',
         tests=(f"{HOSTILE}::test_settings_of_a_session_are_read_as_they_are",),
     ),
+    Mutation(
+        name="a value of config that Spark refuses is told as a setting of whoever started it",
+        file="backfill_assets/adapters/spark/session.py",
+        old="                if name in config:\n",
+        new="                if name in ():\n",
+        tests=(
+            "tests/adapters/spark/test_settled_session.py::test_a_value_that_spark_refuses_is_told_as_one_of_config",
+        ),
+    ),
 )

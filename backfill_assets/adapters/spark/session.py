@@ -17,7 +17,8 @@ from backfill_assets.adapters.runtime.java import java_home
 from backfill_assets.adapters.runtime.session_settings import CLOSED, Unsettled, changes, pinned, unsettled
 from backfill_assets.adapters.runtime.tcp_ports import HOST
 from backfill_assets.adapters.spark.patience import ATTACHING_SECONDS, KEEPALIVE, RUNNING_SECONDS, wait_at_most
-from backfill_assets.errors import EnvironmentSetupError
+from backfill_assets.adapters.storage.store_errors import said
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -229,7 +230,7 @@ def _settled(
     """A session with the settings on which results depend, instead of those that were `found`; `read` gives those that it has
     then. Settings of the JVM are not changed.
 
-    Errors: `EnvironmentSetupError` if the session keeps other settings.
+    Errors: `EnvironmentSetupError` if the session keeps other settings; `DeclarationError` if Spark refuses one of `config`.
     """
     from pyspark.errors import PySparkException
 
@@ -241,12 +242,23 @@ def _settled(
             with suppress(PySparkException):
                 session.conf.unset(name)
         for name, value in todo.set.items():
-            with suppress(PySparkException):
+            try:
                 session.conf.set(name, value)
+            except PySparkException as error:
+                if name in config:
+                    raise _refused(name, value, error) from None
     left = unsettled(read(), wanted)
     if left:
         raise _held(whose, left)
     return session
+
+
+def _refused(name: str, value: str, error: Exception) -> DeclarationError:
+    return DeclarationError(
+        f"SparkResource: config sets {name} to {value!r}, which Spark refuses: {said(error, {})}",
+        hint="correct the value in config, or leave it out",
+        argument="config",
+    )
 
 
 def _held(whose: str, left: Sequence[Unsettled]) -> EnvironmentSetupError:

@@ -5,11 +5,12 @@ from typing import Any
 
 import pytest
 from pyspark import SparkContext
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from backfill_assets.adapters.runtime.session_settings import REQUIRED
 from backfill_assets.adapters.spark.session import _runs_here, _settled, in_process
-from backfill_assets.errors import EnvironmentSetupError
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError
 
 
 class Stubborn(dict[str, str]):
@@ -30,9 +31,10 @@ class Stubborn(dict[str, str]):
             self.pop(name, None)
 
 
-def settled(settings: Stubborn) -> Any:
+def settled(settings: Stubborn, **config: str) -> Any:
     session: Any = SimpleNamespace(conf=settings)
-    return _settled(session, {}, settings.getAll, lambda: settings.getAll, "this Spark")
+    given = {name.replace("_", "."): value for name, value in config.items()}
+    return _settled(session, given, settings.getAll, lambda: settings.getAll, "this Spark")
 
 
 class _Gone:
@@ -66,6 +68,23 @@ def test_what_cannot_be_changed_is_refused_with_all_names() -> None:
     assert {"spark.sql.ansi.enabled", *REQUIRED} == set(refused.value.facts["settings"])
     assert "this Spark was started with settings that change results" in str(refused.value)
     assert "spark.sql.ansi.enabled: expected true, found false" in str(refused.value)
+
+
+class Strict(Stubborn):
+    """Settings of a Spark that looks at what it is given."""
+
+    def set(self, name: str, value: str) -> None:
+        if value == "ten":
+            raise AnalysisException(message=f"'{name}' should be a size, but was {value}")
+        super().set(name, value)
+
+
+def test_a_value_that_spark_refuses_is_told_as_one_of_config() -> None:
+    with pytest.raises(DeclarationError, match="config sets spark.sql.limit to 'ten', which Spark refuses") as refused:
+        settled(Strict(REQUIRED), spark_sql_limit="ten")
+    assert "should be a size" in refused.value.message
+    assert refused.value.facts["argument"] == "config"
+    assert settled(Strict(REQUIRED), spark_sql_limit="10").conf["spark.sql.limit"] == "10"
 
 
 def test_a_process_that_has_used_a_server_has_no_spark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
