@@ -196,8 +196,8 @@ SESSION: tuple[Mutation, ...] = (
     Mutation(
         name="a value of config that Spark refuses is told as a setting of whoever started it",
         file="backfill_assets/adapters/spark/session.py",
-        old="                if name in config:\n",
-        new="                if name in ():\n",
+        old="_refusing(name, value) if name in config else suppress(PySparkException)",
+        new="suppress(PySparkException)",
         tests=(
             "tests/adapters/spark/test_settled_session.py::test_a_value_that_spark_refuses_is_told_as_one_of_config",
         ),

@@ -7,8 +7,8 @@ changed according to `session_settings`. It has no temporary views or functions 
 import atexit
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
@@ -242,23 +242,27 @@ def _settled(
             with suppress(PySparkException):
                 session.conf.unset(name)
         for name, value in todo.set.items():
-            try:
+            with _refusing(name, value) if name in config else suppress(PySparkException):
                 session.conf.set(name, value)
-            except PySparkException as error:
-                if name in config:
-                    raise _refused(name, value, error) from None
     left = unsettled(read(), wanted)
     if left:
         raise _held(whose, left)
     return session
 
 
-def _refused(name: str, value: str, error: Exception) -> DeclarationError:
-    return DeclarationError(
-        f"SparkResource: config sets {name} to {value!r}, which Spark refuses: {said(error, {})}",
-        hint="correct the value in config, or leave it out",
-        argument="config",
-    )
+@contextmanager
+def _refusing(name: str, value: str) -> Iterator[None]:
+    """Tell what Spark says of a setting that `config` has."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise DeclarationError(
+            f"SparkResource: config sets {name} to {value!r}, which Spark refuses: {said(error, {})}",
+            hint="correct the value in config, or leave it out",
+            argument="config",
+        ) from None
 
 
 def _held(whose: str, left: Sequence[Unsettled]) -> EnvironmentSetupError:

@@ -80,7 +80,9 @@ class Strict(Stubborn):
 
 
 def test_a_value_that_spark_refuses_is_told_as_one_of_config() -> None:
-    with pytest.raises(DeclarationError, match="config sets spark.sql.limit to 'ten', which Spark refuses") as refused:
+    with pytest.raises(
+        DeclarationError, match=r"config sets spark\.sql\.limit to 'ten', which Spark refuses"
+    ) as refused:
         settled(Strict(REQUIRED), spark_sql_limit="ten")
     assert "should be a size" in refused.value.message
     assert refused.value.facts["argument"] == "config"
