@@ -129,7 +129,7 @@ def test_another_endpoint_is_refused_as_spark_cannot_be_told_of_it(
 
 
 @pytest.mark.parametrize(
-    "uri", ["az://lake/w", "azure://lake/w", "adl://lake/w", "abfs://lake/w", "abfss://lake/w", f"abfss://@{HOST}/w"]
+    "uri", ["az://lake/w", f"az://lake@{HOST}/w", "azure://lake/w", "adl://lake/w", "abfs://lake/w", "abfss://lake/w", f"abfss://@{HOST}/w"]
 )  # fmt: skip
 def test_an_address_that_spark_takes_for_another_or_none_is_refused(uri: str) -> None:
     with pytest.raises(EnvironmentSetupError, match="on Azure") as found:
