@@ -112,4 +112,15 @@ REPLACE: tuple[Mutation, ...] = (
         new="",
         tests=(f"{KILLS}::test_a_kill_while_it_is_undone_leaves_the_new_rows_or_the_old_ones",),
     ),
+    Mutation(
+        name="a damaged view cannot be replaced, as its files cannot be copied",
+        file="backfill_assets/adapters/storage/object_store.py",
+        old="        with self._writing(to, through=FileNotFoundError):",
+        new="        with self._writing(to):",
+        tests=(
+            "tests/adapters/storage/test_put_files.py::"
+            "test_a_file_that_is_not_there_to_be_copied_is_told_from_a_store_that_cannot_be_written",
+            "tests/e2e/tables/test_replace.py::test_a_damaged_view_is_replaced_and_not_kept",
+        ),
+    ),
 )

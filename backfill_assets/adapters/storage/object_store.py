@@ -108,10 +108,11 @@ class ObjectFolder:
         return True
 
     def copy(self, path: str, to: str) -> None:
-        """Copy an object within the folder; on a local disk, by another link to the same file."""
+        """Copy an object within the folder; on a local disk, by another link to the same file. Errors: `FileNotFoundError` if
+        there is none."""
         import obstore
 
-        with self._writing(to):
+        with self._writing(to, through=FileNotFoundError):
             obstore.copy(self._store, path, to)
 
     def get(self, path: str) -> bytes | None:
@@ -211,12 +212,14 @@ class ObjectFolder:
             raise cannot_be_read("the folder", self.uri, error, self.storage_options) from None
 
     @contextmanager
-    def _writing(self, path: str) -> Iterator[None]:
-        """Turn what a store's client raises into an error of this package."""
+    def _writing(self, path: str, *, through: type[Exception] | tuple[()] = ()) -> Iterator[None]:
+        """Turn what a store's client raises into an error of this package, but for what goes `through`."""
         from obstore.exceptions import BaseError
 
         try:
             yield
+        except through:
+            raise
         except (BaseError, OSError) as error:
             raise cannot_be_written(f"{self.uri}/{path}", error, self.storage_options) from None
 

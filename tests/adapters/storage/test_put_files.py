@@ -11,9 +11,9 @@ from backfill_assets.adapters.delta.arrow_files import put_rows
 from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staging import changed_rows
-from backfill_assets.adapters.storage.object_store import tag_of
+from backfill_assets.adapters.storage.object_store import ObjectFolder, tag_of
 from backfill_assets.core.epoch.records import CommitKind, Staged
-from backfill_assets.errors import StagingError
+from backfill_assets.errors import EnvironmentSetupError, StagingError
 from tests.support.outputs import SCHEMA, TARGET, record, rows
 from tests.support.stored_table import StoredLocation, stored_at
 
@@ -86,3 +86,15 @@ def test_large_files_are_not_remembered(location: StoredLocation, monkeypatch: p
 @pytest.mark.parametrize(("told", "tag"), [('"0x1"', "0x1"), ("0x1", "0x1"), (None, None)])
 def test_a_tag_is_the_same_with_and_without_quotes(told: str | None, tag: str | None) -> None:
     assert tag_of(told) == tag
+
+
+def test_a_file_that_is_not_there_to_be_copied_is_told_from_a_store_that_cannot_be_written(tmp_path: Path) -> None:
+    folder = ObjectFolder(uri=str(tmp_path))
+    folder.put("a", b"content")
+    folder.copy("a", "b")
+    assert folder.get("b") == b"content"
+    with pytest.raises(FileNotFoundError):
+        folder.copy("lost", "c")
+    (tmp_path / "file").touch()
+    with pytest.raises(EnvironmentSetupError, match="cannot be written or deleted"):
+        folder.copy("a", "file/c")
