@@ -158,4 +158,13 @@ AZURE: tuple[Mutation, ...] = (
         new='{"s3": _delete_root}',
         tests=("tests/adapters/storage/test_markers.py::test_on_azure_a_mark_is_an_object_of_the_folders_name",),
     ),
+    Mutation(
+        name="a list begins at its beginning where the store does not know where to begin",
+        file="backfill_assets/adapters/storage/object_store.py",
+        old=" if after is None or path > after}",
+        new="}",
+        tests=(
+            "tests/adapters/storage/test_put_files.py::test_a_list_begins_where_it_is_to_begin_whatever_the_store_does",
+        ),
+    ),
 )

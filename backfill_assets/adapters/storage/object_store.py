@@ -173,8 +173,10 @@ class ObjectFolder:
     def _pages(self, prefix: str, after: str | None) -> dict[str, Stored]:
         import obstore
 
+        # A store may list from its beginning all the same, as Azure's emulator does.
         pages = obstore.list(self._store, prefix=prefix, offset=after)
-        return {str(each["path"]): _stored(each) for page in pages for each in page}
+        found = {str(each["path"]): _stored(each) for page in pages for each in page}
+        return {path: stored for path, stored in found.items() if after is None or path > after}
 
     def try_to_list(self) -> None:
         """List the beginning of the folder; raises what the store's client raises."""

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import obstore
 import pyarrow as pa
 import pytest
 from deltalake import Schema
@@ -98,3 +99,15 @@ def test_a_file_that_is_not_there_to_be_copied_is_told_from_a_store_that_cannot_
     (tmp_path / "file").touch()
     with pytest.raises(EnvironmentSetupError, match="cannot be written or deleted"):
         folder.copy("a", "file/c")
+
+
+def test_a_list_begins_where_it_is_to_begin_whatever_the_store_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, from_the_start = ObjectFolder(uri=str(tmp_path)), obstore.list
+    for name in ("a/1-0", "a/2-0", "a/2-1", "a/3-0"):
+        folder.put(name, b"")
+    monkeypatch.setattr(obstore, "list", lambda store, *, prefix, offset: from_the_start(store, prefix=prefix))  # noqa: ARG005
+    assert folder.names("a", after="a/2") == ["a/2-0", "a/2-1", "a/3-0"]
+    assert folder.names("a", after="a/2-0") == ["a/2-1", "a/3-0"]
+    assert folder.names("a") == ["a/1-0", "a/2-0", "a/2-1", "a/3-0"]
