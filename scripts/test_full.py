@@ -24,9 +24,7 @@ PLACES = {
     "contract-cluster": "cluster",
     "damage-s3": "checks_on_s3",
     "azure": "azure",
-    "contract-azure": "azure",
     "google": "gcs",
-    "contract-google": "gcs",
 }
 """Where the tables of a part lie and its Spark computes, if not on this disk and in each process."""
 PARTS = {
@@ -44,10 +42,8 @@ PARTS = {
     "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),
     # With an emulator, which needs Node.js.
     "azure": ("-m", "pytest", "--durations", "10", "tests/e2e/elsewhere"),
-    "contract-azure": (*PYTEST, "-m", "not disk", CONTRACT, *KILLS),
     # The same with one of Google's store, which needs Go.
     "google": ("-m", "pytest", "--durations", "10", "tests/e2e/elsewhere/test_in_a_store.py"),
-    "contract-google": ("-m", "pytest", "--durations", "10", "-m", "not disk", CONTRACT),
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),
     "demo-cluster": ("-m", "examples.demo", "--cluster"),
