@@ -84,8 +84,8 @@ def misnamed(uri: str) -> bool:
     return provider_of(uri) == "azure" and not (parts.scheme in {"abfs", "abfss"} and all(parts.netloc.partition("@")))
 
 
-def store_of(uri: str) -> str | None:
-    """What Spark reaches in one way for all addresses in it: a bucket, on Azure an account, all of Google; None for a path.
+def store_of(uri: str) -> str:
+    """What Spark reaches in one way for all addresses in it: a bucket, on Azure an account, all of Google; empty for a path.
 
     Example:
         >>> store_of("s3a://lake/orders"), store_of("abfss://lake@mine.dfs.core.windows.net/orders")
@@ -100,7 +100,7 @@ def store_of(uri: str) -> str | None:
             return "gs://"
         case _:
             scheme, separator, _ = uri.partition("://")
-            return f"{scheme}://{urlsplit(uri).netloc}" if separator and scheme != "file" else None
+            return f"{scheme}://{urlsplit(uri).netloc}" if separator and scheme != "file" else ""
 
 
 def as_declared(given: Any) -> dict[str, Any]:
@@ -139,7 +139,7 @@ def check_buckets(tables: Iterable[Stored]) -> None:
     first: dict[str, Stored] = {}
     for table in tables:
         store = store_of(table.path)
-        if store is None:
+        if not store:
             continue
         other = first.setdefault(store, table)
         if other.storage != table.storage:

@@ -19,8 +19,8 @@ AZURE: tuple[Mutation, ...] = (
     Mutation(
         name="Spark is told a login for all accounts",
         file=TOLD,
-        old='login = {f"{name}.{access.host}": value',
-        new="login = {name: value",
+        old='settings = {f"{name}.{access.host}": value',
+        new="settings = {name: value",
         tests=(LOGIN,),
     ),
     Mutation(
@@ -32,10 +32,10 @@ AZURE: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="Spark shows the key of an account",
-        file=TOLD,
-        old="**login, **(_HIDDEN if login else {})",
-        new="**login",
-        tests=(LOGIN, HIDDEN),
+        file="backfill_assets/adapters/runtime/session_settings.py",
+        old=r"(?i)url|^fs\.azure\..*(key|secret|token)",
+        new="(?i)url",
+        tests=(HIDDEN,),
     ),
     Mutation(
         name="the key of an account is shown in errors",

@@ -21,8 +21,8 @@
 - `merged_files`: the commit of a merge
 - `merged_rows`: merges keyed changes in this process
 - `output`: one Delta table that only epochs change
-- `plain_values`: values of Arrow columns as Python has them
 - `plain_tables`: whether the files of a loaded version hold just the rows that a reader sees
+- `plain_values`: values of Arrow columns as Python has them
 - `same_key`: when two rows have the same key, in the SQL of delta-rs (DataFusion)
 - `spark_files`: files that Spark writes into a staged folder
 - `spool`: the spool of a view

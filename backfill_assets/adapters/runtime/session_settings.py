@@ -17,6 +17,10 @@ REDACTED = "spark.sql.redaction.string.regex"
 KAFKA_OPTIONS = r'key: "kafka\.[^"]*"\s*value: "(?:[^"\\]|\\.)*"'
 """How Spark Connect shows the options of a Kafka reader, including secrets, in its UI and its events."""
 
+UNSHOWN = "spark.sql.redaction.options.regex"
+KEYS_OF_ACCOUNTS = r"(?i)url|^fs\.azure\..*(key|secret|token)"
+"""Settings that Spark is not to show, and would: it does not take `fs.azure.account.key…` for a secret by itself."""
+
 EXTENSIONS = "spark.sql.extensions"
 CATALOG = "spark.sql.catalog.spark_catalog"
 REQUIRED = {
@@ -43,6 +47,7 @@ PINNED: Mapping[str, str] = {
     "spark.sql.variable.substitute": "false",
     # Kafka secrets are options of its reader.
     REDACTED: KAFKA_OPTIONS,
+    UNSHOWN: KEYS_OF_ACCOUNTS,
 }
 """Settings that must differ from Spark's defaults, or have no default."""
 
@@ -165,8 +170,9 @@ def not_open(config: Mapping[str, str]) -> dict[str, str | None]:
 
 def pinned(found: Mapping[str, str]) -> dict[str, str]:
     """What is pinned in a session with these settings: what others redact is redacted too."""
-    theirs = found.get(REDACTED) or found.get("spark.redaction.string.regex") or KAFKA_OPTIONS
-    return {**PINNED, REDACTED: KAFKA_OPTIONS if theirs == KAFKA_OPTIONS else f"{KAFKA_OPTIONS}|{theirs}"}
+    theirs = {REDACTED: found.get(REDACTED) or found.get("spark.redaction.string.regex"), UNSHOWN: found.get(UNSHOWN)}
+    added = {name: each for name, each in theirs.items() if each and each != PINNED[name]}
+    return {**PINNED, **{name: f"{PINNED[name]}|{each}" for name, each in added.items()}}
 
 
 def changes(found: Mapping[str, str], wanted: Mapping[str, str]) -> Changes:

@@ -26,8 +26,6 @@ _LOGINS: Mapping[str, tuple[str, ...]] = {
 }
 """The fields of each way to log in that both sides know."""
 _DECIDING = ("account_key", "sas_key", "client_secret", "federated_token_file")
-_HIDDEN = {"spark.sql.redaction.options.regex": r"(?i)url|^fs\.azure\..*(key|secret|token)"}
-"""Spark shows the settings of a session, and by itself does not take a setting for secret that has `account.key` in it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +71,7 @@ def azure_options(options: Mapping[str, str], access: AzureAccess) -> dict[str, 
 
 def azure_settings(access: AzureAccess) -> dict[str, str]:
     """The settings of a Spark session that reaches the account in the same way. They say nothing of other accounts."""
-    login = {f"{name}.{access.host}": value for name, value in _told(access.login).items()}
-    settings = {**login, **(_HIDDEN if login else {})}
+    settings = {f"{name}.{access.host}": value for name, value in _told(access.login).items()}
     if access.endpoint is None:
         return {**settings, "fs.azure.always.use.https": "true"}
     return {

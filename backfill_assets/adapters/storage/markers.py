@@ -29,7 +29,7 @@ def delete_markers(folder: ObjectFolder, paths: Iterable[str]) -> list[str]:
     """Delete the markers of folders; it is no error if there are none. One that cannot be deleted stays, with a warning.
 
     Args:
-        folder: A folder on S3 or Azure; in any other store there are no markers.
+        folder: A folder on S3 or Azure; in any other store nothing is deleted, whatever its connector leaves.
         paths: The names of folders in it, without their slash.
 
     Returns:

@@ -38,7 +38,7 @@ class TableElsewhere(TableLocation):
     @property
     def store(self) -> str:
         """What Spark reaches in one way with it (`store_of`)."""
-        return store_of(self.uri) or ""
+        return store_of(self.uri)
 
     def load(self, version: int | None = None) -> DeltaTable | None:
         """The table, at its newest or the given version; None if it does not exist. Errors: as of any table."""

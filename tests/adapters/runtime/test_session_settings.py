@@ -14,6 +14,7 @@ from backfill_assets.adapters.runtime.session_settings import (
     PINNED,
     REDACTED,
     REQUIRED,
+    UNSHOWN,
     Unsettled,
     changes,
     is_open,
@@ -124,6 +125,8 @@ def test_redactions_of_others_are_kept() -> None:
     assert pinned({REDACTED: KAFKA_OPTIONS})[REDACTED] == KAFKA_OPTIONS
     for name in (REDACTED, "spark.redaction.string.regex"):
         assert pinned({name: "(?i)card=[0-9]+"})[REDACTED] == f"{KAFKA_OPTIONS}|(?i)card=[0-9]+"
+    assert pinned({})[UNSHOWN] == pinned({UNSHOWN: PINNED[UNSHOWN]})[UNSHOWN] == PINNED[UNSHOWN]
+    assert pinned({UNSHOWN: "(?i)theirs"})[UNSHOWN] == f"{PINNED[UNSHOWN]}|(?i)theirs"
 
 
 def test_options_of_kafkas_reader_are_redacted_as_spark_connect_writes_them() -> None:

@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import pytest
-from dagster_deltalake.config import GcsConfig
 
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.adapters.storage.warehouse import Warehouse
@@ -85,13 +84,3 @@ def test_an_emulator_elsewhere_is_refused(address: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", address)
     with pytest.raises(DeclarationError, match=f"STORAGE_EMULATOR_HOST names {address}: expected an emulator"):
         place()
-
-
-def test_every_field_that_may_be_declared_is_known() -> None:
-    assert set(GcsConfig.model_fields) == {
-        "provider",
-        "service_account",
-        "service_account_key",
-        "bucket",
-        "application_credentials",
-    }

@@ -54,6 +54,6 @@ def test_on_azure_a_mark_is_an_object_of_the_folders_name(monkeypatch: pytest.Mo
     assert gone == ["f/_temporary", "f"]
 
 
-def test_other_stores_have_no_markers() -> None:
+def test_in_other_stores_nothing_is_deleted() -> None:
     assert delete_markers(ObjectFolder(uri="/folder"), ["f"]) == []
     assert delete_markers(ObjectFolder(uri="gs://bucket/folder"), ["f"]) == []
