@@ -1,25 +1,20 @@
 """A warehouse in the store that `BACKFILL_TEST_PLACE` names: exact, also after kills; commits are put if absent."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from backfill_assets.adapters.storage.put_if_absent import check_store
-from backfill_assets.app.table_checks import CHECKS
+from tests.e2e.stores.test_s3 import assert_resumed
 from tests.e2e.stores.test_s3_faults import assert_no_commit_is_lost
-from tests.support.commits import epochs
 from tests.support.processes import Processes
 from tests.support.project import Project
-from tests.support.runner import declared, order_of
+from tests.support.runner import order_of
 from tests.support.settings import IN_A_STORE, PLACE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
-EVENTS = [{"id": number, "amount": number / 4} for number in range(60)]
-NAMES = ("orders", "large", "sums")
-REFRESHES = [{"refresh": name} for name in NAMES]
 WIDE = {"refresh": "wide", "query": "SELECT id, repeat('x', 200000) AS wide FROM orders", "chunk_rows": 200}
 """A view whose rows are too large for the planning process to write them, so that Spark does."""
 
@@ -41,20 +36,7 @@ def placed(broker: str, tmp_path: Path) -> Project:
 def test_source_and_views_are_exact_after_kills_and_all_checks_pass(
     placed: Project, runs: Processes, step: str
 ) -> None:
-    topic = placed.topic()
-    placed.declare(*declared(topic))
-    order = order_of(placed, topic)
-    placed.produce(topic, EVENTS[:30])
-    assert runs.run(order, *REFRESHES)[0] == 0
-    placed.produce(topic, EVENTS[30:])
-    for job in REFRESHES:
-        runs.kill(order, job, step)
-        assert runs.run(order, job)[0] == 0
-    assert placed.rows("large", "id", "twice") == Counter((each["id"], each["amount"] * 2) for each in EVENTS)
-    code, said = runs.run(order, *({"verify": name} for name in NAMES))
-    assert (code, said) == (0, [dict.fromkeys(CHECKS, True)] * len(NAMES))
-    for name in NAMES:
-        assert epochs(placed, name) == sorted(set(epochs(placed, name))), "one commit for each epoch"
+    assert_resumed(placed, runs, step)
 
 
 def test_what_spark_writes_is_committed(placed: Project, runs: Processes) -> None:

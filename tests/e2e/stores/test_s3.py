@@ -54,17 +54,22 @@ def test_source_and_views_on_s3_are_exact_after_a_kill(on_s3: Project, runs: Pro
 def test_runs_that_are_killed_at_any_step_are_resumed_and_all_checks_pass(
     on_s3: Project, runs: Processes, step: str
 ) -> None:
-    topic = on_s3.topic()
-    on_s3.declare(*declared(topic))
-    order = order_of(on_s3, topic)
-    on_s3.produce(topic, EVENTS[:30])
+    assert_resumed(on_s3, runs, step)
+
+
+def assert_resumed(project: Project, runs: Processes, step: str) -> None:
+    """A source and views of it in a new project are exact, and proved, though the run of each was killed at a step."""
+    topic = project.topic()
+    project.declare(*declared(topic))
+    order = order_of(project, topic)
+    project.produce(topic, EVENTS[:30])
     assert runs.run(order, *REFRESHES)[0] == 0
-    on_s3.produce(topic, EVENTS[30:])
+    project.produce(topic, EVENTS[30:])
     for job in REFRESHES:
         runs.kill(order, job, step)
         assert runs.run(order, job)[0] == 0
-    assert_exact(on_s3, EVENTS)
+    assert_exact(project, EVENTS)
     code, said = runs.run(order, *({"verify": name} for name in NAMES))
     assert (code, said) == (0, [dict.fromkeys(CHECKS, True)] * len(NAMES))
     for name in NAMES:
-        assert epochs(on_s3, name) == sorted(set(epochs(on_s3, name))), "one commit for each epoch"
+        assert epochs(project, name) == sorted(set(epochs(project, name))), "one commit for each epoch"
