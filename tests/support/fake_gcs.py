@@ -34,7 +34,6 @@ BUCKET = "lake"
 LIMIT = 60.0
 _JSON = ("/storage/", "/upload/", "/download/", "/batch", "/b/")
 _CONDITION = "x-goog-if-generation-match"
-_PASSED_ON = ("content-type", "range", "x-upload-content-type")
 
 
 @contextmanager

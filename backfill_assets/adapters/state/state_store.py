@@ -201,7 +201,7 @@ class StateStore(ConfigurableResource[State]):
         root: The project's root folder.
         storage: How to reach an object store: `provider`, and the fields of the storage configuration that
             `dagster_deltalake` has for it (`s3`: `S3Config`, `azure`: `AzureConfig`, `gcs`: `GcsConfig`) and of its
-            `ClientConfig`, or such a configuration itself. `local` has none. Spark is told the same of S3 and Azure. A
+            `ClientConfig`, or such a configuration itself. `local` has none. Spark is told the same of them. A
             value `env:NAME` is read from the environment when it is used, and never stored. Dagster shows all other values,
             so `build_definitions` refuses keys that are written here. Keys that are not declared are found by delta-rs and
             Spark, each for itself; endpoint and region of S3 may come from `AWS_ENDPOINT_URL` and `AWS_REGION`.

@@ -28,9 +28,6 @@ from tests.support.settings import PLACE
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
-EVENTS = [{"id": number, "amount": number / 4} for number in range(60)]
-NAMES = ("orders", "large", "sums")
-REFRESHES = [{"refresh": name} for name in NAMES]
 WIDE = {"refresh": "wide", "query": "SELECT id, repeat('x', 200000) AS wide FROM orders"}
 """A view whose rows are too large for the planning process to write them, so that Spark does."""
 LIMIT = 600
