@@ -47,8 +47,8 @@ test: packages ## the gate: lint, types, a short demo, the tests that take minut
 test-full: setup lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on
 	$(BIN)/python scripts/test_full.py $(PART)
 
-test-fast: setup ## the tests that need neither broker nor Spark, without those that draw hundreds of queries or merges
-	$(PYTEST) -m "not e2e and not full and not drawn" --ignore tests/e2e
+test-fast: setup ## a first look: tests that need neither broker nor Spark, with a third of the examples and seeds
+	BACKFILL_TEST_QUICK=1 $(PYTEST) -m "not e2e and not full and not drawn" --ignore tests/e2e
 
 lint: packages ## style and types
 	$(BIN)/ruff check

@@ -17,6 +17,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.ports import of_kind
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import SnapshotRead
+from backfill_assets.declare.model import KafkaSource, MaterializedView
 from backfill_assets.errors import DeclarationError, QueryError, UpstreamNotLiveError
 
 EVENTS = delta_table("events", path="lake/events")
@@ -27,16 +28,20 @@ FEED = {"delta.enableChangeDataFeed": "true"}
 ROWS = 7
 
 
+def workspace_of(root: Path, *declared: KafkaSource | MaterializedView) -> Workspace:
+    return Workspace(
+        declared={each.name: each for each in declared},
+        store=StateStore(root=str(root)),
+        kafka=KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(root)),
+        spark=SparkResource(root=str(root)),
+    )
+
+
 @pytest.fixture
 def workspace(tmp_path: Path) -> Workspace:
     """A view over a table without a key, and one over that view."""
     write_deltalake(str(tmp_path / "lake" / "events"), pa.table({"id": list(range(ROWS))}), configuration=FEED)
-    return Workspace(
-        declared={each.name: each for each in (CLICKS, COPIED, CHILD)},
-        store=StateStore(root=str(tmp_path)),
-        kafka=KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path)),
-        spark=SparkResource(root=str(tmp_path)),
-    )
+    return workspace_of(tmp_path, CLICKS, COPIED, CHILD)
 
 
 def test_what_is_not_declared_is_refused_with_what_there_is(workspace: Workspace) -> None:
@@ -58,9 +63,7 @@ def planned_over_two(root: Path, text: str) -> Planned:
     for name in ("events", "others"):
         write_deltalake(str(root / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
     view = materialized_view("joined", query=text, upstreams=[EVENTS, delta_table("others", path="lake/others")])
-    store, kafka = StateStore(root=str(root)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(root))
-    every = Workspace(declared={"joined": view}, store=store, kafka=kafka, spark=SparkResource(root=str(root)))
-    return plan(every, "joined", Limits())
+    return plan(workspace_of(root, view), "joined", Limits())
 
 
 def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed(tmp_path: Path) -> None:
@@ -74,6 +77,22 @@ def test_a_plan_says_the_query_with_total_orders_and_how_each_change_is_followed
 def test_a_plan_says_the_columns_that_a_star_stands_for_in_an_order(tmp_path: Path) -> None:
     text = "SELECT * FROM (SELECT e.id, o.id AS other FROM events e, others o) ORDER BY other DESC LIMIT 3"
     assert "order by other desc, 1, 2 limit 3" in planned_over_two(tmp_path, text).query
+
+
+NUMBERED = "SELECT id, row_number() OVER (PARTITION BY part ORDER BY at{}) AS n FROM events"
+ORDERED = [(NUMBERED.format(""), ["id", "at", "part"]), (NUMBERED.format(", struct(*)"), ["id", "at", "more", "part"])]
+
+
+@pytest.mark.parametrize(("text", "named"), ORDERED)
+def test_an_order_that_is_completed_depends_on_no_column_that_its_author_did_not_name(
+    tmp_path: Path, text: str, named: list[str]
+) -> None:
+    rows = pa.table({name: [1] for name in ("id", "at", "more", "part")})
+    write_deltalake(str(tmp_path / "lake" / "events"), rows, configuration=FEED)
+    view = materialized_view("v", query=text, upstreams=[EVENTS])
+    assert "struct (*)" in view.text
+    columns = workspace_of(tmp_path, view).table(view).parts.decider.columns()
+    assert [name for name, _ in columns["events"]] == named
 
 
 LATE = [
@@ -99,10 +118,8 @@ def test_what_only_the_columns_of_tables_show_is_placed_in_the_text_as_it_was_wr
         )
         upstreams += [delta_table(name, path=f"lake/{name}")] if name in text else []
     view = materialized_view("v", query=text, upstreams=upstreams)
-    store, kafka = StateStore(root=str(tmp_path)), KafkaConnector(bootstrap_servers="127.0.0.1:1", root=str(tmp_path))
-    every = Workspace(declared={"v": view}, store=store, kafka=kafka, spark=SparkResource(root=str(tmp_path)))
     with pytest.raises(QueryError) as caught:
-        every.table(view).parts.decider.begin()
+        workspace_of(tmp_path, view).table(view).parts.decider.begin()
     assert said in caught.value.message
 
 

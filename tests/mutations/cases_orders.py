@@ -235,6 +235,13 @@ ORDERS: tuple[Mutation, ...] = (
         tests=("tests/e2e/tables/test_columns_that_go.py",),
     ),
     Mutation(
+        name="a view depends on all columns that its completed orders take",
+        file="backfill_assets/app/wiring/view_query.py",
+        old="named_in(self.view.written, self.columns_now",
+        new="named_in(self.view.text, self.columns_now",
+        tests=("tests/app/test_wiring.py",),
+    ),
+    Mutation(
         name="readers of a view see what it hides",
         file="backfill_assets/app/wiring/view_query.py",
         old='if not (is_view and each.name.startswith("__")))',

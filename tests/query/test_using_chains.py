@@ -24,6 +24,7 @@ SHAPES = [
 ]
 
 
+@pytest.mark.drawn
 @pytest.mark.parametrize("shape", SHAPES)
 def test_views_follow_changes_of_three_tables_with_one_name(shape: str) -> None:
     seen = Exercised(range(2))

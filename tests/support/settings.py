@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
-__all__ = ["FULL", "IN_A_STORE", "JAVA", "PLACE", "SPARK", "examples", "one_in_gate", "seeds"]
+__all__ = ["FULL", "IN_A_STORE", "JAVA", "PLACE", "QUICK", "SPARK", "examples", "one_in_gate", "seeds"]
 
 FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
 """Whether this is the full proof."""
+
+QUICK = os.environ.get("BACKFILL_TEST_QUICK") == "1"
+"""Whether this is a first look (`make test-fast`), with a third of the gate's examples and seeds."""
 
 PLACE = os.environ.get("BACKFILL_TEST_PLACE", "disk")
 """Where tables of projects lie and Spark computes: on a `disk`, with Spark in each process; on `s3`, with a Spark server; the
@@ -39,17 +42,22 @@ the code cache is 48 MB by default, which Spark overflows: the JVM would discard
 collected less often where half of the memory is for new objects, and not as soon as Spark's classes are loaded."""
 
 _MORE_EXAMPLES = 10
+_FEWER = 3
 
 
 def examples(gate: int, full: int = 0) -> int:
     """The number of examples that Hypothesis tries, given that of the gate, and that of the full proof if it is more than ten
     times as many."""
-    return max(gate * _MORE_EXAMPLES, full) if FULL else gate
+    return max(gate * _MORE_EXAMPLES, full) if FULL else _looked_at(gate)
 
 
 def seeds(gate: int, full: int) -> range:
     """The seeds of a simulation: the same in every run, and more in the full proof."""
-    return range(full if FULL else gate)
+    return range(full if FULL else _looked_at(gate))
+
+
+def _looked_at(gate: int) -> int:
+    return max(gate // _FEWER, 1) if QUICK else gate
 
 
 def one_in_gate(first: str, *others: str) -> list[Any]:

@@ -190,11 +190,12 @@ class ViewQuery:
         return (*self.key_of(upstream), ERROR.name) if isinstance(upstream, KafkaSource) else self.key_of(upstream)
 
     def columns(self) -> UpstreamColumns:
-        """The columns on which a life that begins now depends."""
+        """The columns on which a life that begins now depends: those that its author names. Rows that agree in all of them
+        may come in any order, so what completes the orders of windows, `struct(*)`, is to take no others."""
         return {
             each.name: tuple(
                 (column.name, column.type)
-                for column in named_in(self.view.text, self.columns_now[each.name], self._always_read(each))
+                for column in named_in(self.view.written, self.columns_now[each.name], self._always_read(each))
             )
             for each in self.view.tables
         }

@@ -15,6 +15,8 @@ QUERIES = {
     "rows": "SELECT id, price + 1 AS more FROM orders WHERE qty > 0",
     "sums": "SELECT qty, sum(price) AS total FROM orders GROUP BY qty",
     "kinds": "SELECT DISTINCT qty FROM orders",
+    "places": "SELECT price, row_number() OVER (PARTITION BY qty ORDER BY price) AS place FROM orders",
+    "before": "SELECT id, lag(price) OVER (PARTITION BY qty ORDER BY id) AS before FROM orders",
     "pairs": "SELECT a.id, b.id AS next FROM orders AS a JOIN orders AS b ON b.id = a.id + a.qty",
 }
 CHANGES = ("RENAME COLUMN st TO elect", "DROP COLUMN elect", "ALTER COLUMN ro TYPE BIGINT")
