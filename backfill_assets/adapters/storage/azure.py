@@ -25,6 +25,20 @@ _LOGINS: Mapping[str, tuple[str, ...]] = {
     "a client's federated token": ("client_id", "federated_token_file", "tenant_id"),
 }
 """The fields of each way to log in that both sides know."""
+_TOKENS = frozenset({"azure_storage_token", "bearer_token", "token"})
+_KEYS = frozenset({
+    *("access_key", "account_key", "azure_storage_access_key", "azure_storage_account_key", "azure_storage_key"),
+    *("azure_storage_master_key", "master_key"),
+})
+_CLIENT_SECRETS = frozenset({"azure_client_secret", "azure_storage_client_secret", "client_secret"})
+_TOKEN_FILES = frozenset({"azure_federated_token_file", "federated_token_file"})
+_COUNT_MORE: Mapping[str, frozenset[str]] = {
+    "account_key": _TOKENS,
+    "client_secret": _TOKENS | _KEYS,
+    "federated_token_file": _TOKENS | _KEYS | _CLIENT_SECRETS,
+    "sas_key": _TOKENS | _KEYS | _CLIENT_SECRETS | _TOKEN_FILES,
+}
+"""The variables, in small letters, with which delta-rs would log in instead; it takes them in any case."""
 _DECIDING = ("account_key", "sas_key", "client_secret", "federated_token_file")
 
 
@@ -59,14 +73,17 @@ def azure_access(uri: str, options: Mapping[str, str], environment: Mapping[str,
     found = (environment[name] for name in _ENDPOINTS if environment.get(name))
     endpoint = options.get("endpoint") or next(found, None)
     _check_emulator(endpoint, uri)
-    return AzureAccess(host=host, endpoint=endpoint, login=_login(options))
+    login = _login(options)
+    _check_environment(login, environment)
+    return AzureAccess(host=host, endpoint=endpoint, login=login)
 
 
 def azure_options(options: Mapping[str, str], access: AzureAccess) -> dict[str, str]:
     """The options of delta-rs: those that are declared, and what the environment adds to them."""
+    signed = {**options, "skip_signature": "false"}  # whatever a variable of the environment says
     if access.endpoint is None:
-        return dict(options)
-    return {**options, "endpoint": access.endpoint, "allow_http": "true"}
+        return signed
+    return {**signed, "endpoint": access.endpoint, "allow_http": "true"}
 
 
 def azure_settings(access: AzureAccess) -> dict[str, str]:
@@ -124,6 +141,17 @@ def _login(options: Mapping[str, str]) -> dict[str, str]:
     if missing := [name for name in names if not options.get(name)]:
         raise unusable(f"it has {deciding[0]} without {', '.join(missing)}", f"declare one of: {_ways()}")
     return {name: options[name] for name in names}
+
+
+def _check_environment(login: Mapping[str, str], environment: Mapping[str, str]) -> None:
+    """Refuse variables with which delta-rs would log in otherwise than as it is declared."""
+    for way in (name for name in _DECIDING if name in login):
+        found = sorted(name for name in environment if name.lower() in _COUNT_MORE[way])
+        if found:
+            raise unusable(
+                f"its {way} is declared, and the environment has {found[0]}, with which delta-rs would log in instead",
+                f"unset {found[0]}, or declare no way to log in, so that each side finds its own",
+            )
 
 
 def _ways() -> str:

@@ -13,7 +13,7 @@ from urllib.request import Request, urlopen
 from obstore.exceptions import BaseError
 
 from backfill_assets.adapters.storage.object_store import ObjectFolder
-from backfill_assets.adapters.storage.s3 import DEFAULT_REGION, s3_access
+from backfill_assets.adapters.storage.s3 import DEFAULT_REGION, ENDPOINTS, s3_access
 from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.declare.stores import bucket_of, provider_of
 from backfill_assets.errors import EnvironmentSetupError
@@ -55,7 +55,7 @@ def rooted_at(folder: ObjectFolder, path: str) -> ObjectFolder:
     place = host if access.endpoint and not access.path_style else f"{host}/{bucket}"
     options = {
         **folder.storage_options,
-        "endpoint": f"{place}/{quote(f'{prefix}/{path}'.strip('/'))}",
+        **dict.fromkeys(ENDPOINTS, f"{place}/{quote(f'{prefix}/{path}'.strip('/'))}"),
         "virtual_hosted_style_request": "true",
     }
     return replace(folder, uri=f"s3://{bucket}", storage_options=options)

@@ -14,7 +14,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from backfill_assets.adapters.storage.s3 import ENDPOINTS
 from backfill_assets.adapters.storage.store_errors import cannot_be_read, cannot_be_written, masking
+from backfill_assets.declare.stores import provider_of
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult
@@ -232,14 +234,21 @@ class ObjectFolder:
 
     @cached_property
     def _store(self) -> "ObjectStore":
-        from obstore.store import LocalStore, from_url
+        from obstore.store import LocalStore, S3Store, from_url
 
         if self.is_local:
             return LocalStore(self.uri, mkdir=True)
-        given = {name.lower().removeprefix("aws_"): value for name, value in self.storage_options.items()}
+        short = {
+            name: name if name in ENDPOINTS else name.lower().removeprefix("aws_") for name in self.storage_options
+        }
+        given = {short[name]: value for name, value in self.storage_options.items()}
         client: Any = {name: value for name, value in given.items() if name in _CLIENT}
         config: Any = {name: value for name, value in given.items() if name not in _CLIENT | _DELTA_ONLY}
         retry: Any = {"retry_config": {"retry_timeout": timedelta(seconds=self.seconds)}} if self.seconds else {}
+        if provider_of(self.uri) == "s3":  # from_url does not take every option
+            bucket, _, prefix = self.uri.partition("://")[2].partition("/")
+            config.pop("bucket", None)
+            return S3Store(bucket, prefix=prefix.strip("/") or None, config=config, client_options=client, **retry)
         return from_url(self.uri, config=config, client_options=client, **retry)
 
 

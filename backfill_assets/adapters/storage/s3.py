@@ -11,10 +11,14 @@ from urllib.parse import urlsplit
 from backfill_assets.adapters.storage.loopback import is_loopback
 from backfill_assets.declare.stores import unusable
 
-__all__ = ["Keys", "S3Access", "bucket_settings", "delta_options", "s3_access", "spark_settings"]
+__all__ = ["ENDPOINTS", "Keys", "S3Access", "bucket_settings", "delta_options", "s3_access", "spark_settings"]
 
 DEFAULT_REGION = "us-east-1"
 """What a store at an endpoint of its own is signed for, if no region is declared."""
+
+ENDPOINTS = ("endpoint", "aws_endpoint_url_s3")
+"""The options of delta-rs and of obstore for an endpoint: without the second one, a variable of that name would count more
+than the first."""
 
 _SAME = {
     "endpoint_url": "endpoint",
@@ -24,7 +28,10 @@ _SAME = {
 }
 _PUBLIC = ("endpoint", "region", "allow_http", "virtual_hosted_style_request")
 """What is read from the environment for both sides; keys there are left to the provider chains."""
+_PINNED = {"skip_signature": "false", "conditional_put": "etag"}
+"""What no variable of the environment may change."""
 _UNSAFE = ("allow_unsafe_rename", "copy_if_not_exists", "conditional_put", "skip_signature")
+_TOKEN = "AWS_SESSION_TOKEN"
 _PREFIX = "fs.s3a."
 _BY_CONNECTOR = {"fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
 _PROVIDER = "org.apache.hadoop.fs.s3a.{}AWSCredentialsProvider"
@@ -70,8 +77,9 @@ def s3_access(options: Mapping[str, str], environment: Mapping[str, str]) -> S3A
     _check_environment(environment, declared)
     public = {name: value for name, value in _named(_aws(environment)).items() if name in _PUBLIC}
     found = {**public, **declared}
-    endpoint = found.get("endpoint")
+    endpoint = (found.get("endpoint") or "").rstrip("/") or None
     _check_endpoint(endpoint)
+    _check_strangers(environment, endpoint)
     return S3Access(
         endpoint=endpoint,
         region=found.get("region") or (DEFAULT_REGION if endpoint else None),
@@ -84,7 +92,8 @@ def s3_access(options: Mapping[str, str], environment: Mapping[str, str]) -> S3A
 def delta_options(options: Mapping[str, str], access: S3Access) -> dict[str, str]:
     """The options of delta-rs: those that are declared, and what the environment adds to them."""
     made = {
-        "endpoint": access.endpoint,
+        **_PINNED,
+        **dict.fromkeys(ENDPOINTS, access.endpoint),
         "region": access.region,
         "allow_http": "true" if access.allow_http else None,
         "virtual_hosted_style_request": str(not access.path_style).lower() if access.endpoint else None,
@@ -137,9 +146,15 @@ def _key_settings(keys: Keys | None) -> dict[str, str | None]:
 
 
 def _named(options: Mapping[str, str]) -> dict[str, str]:
-    """Options under the one name of each; an empty one is not set."""
-    plain = {name.lower().removeprefix("aws_"): value for name, value in options.items() if value}
-    return {_SAME.get(name, name): value for name, value in plain.items()}
+    """Options under the one name of each; an empty one is not set. Of several names, the last one counts, such as
+    `endpoint_url_s3`, as it does for delta-rs."""
+    return {_name_of(name): value for name, value in sorted(options.items()) if value}
+
+
+def _name_of(name: str) -> str:
+    """The one name of an option, or of a variable that delta-rs takes for it: in any case, and without AWS_ before it."""
+    plain = name.lower().removeprefix("aws_")
+    return _SAME.get(plain, plain)
 
 
 def _aws(environment: Mapping[str, str]) -> dict[str, str]:
@@ -151,12 +166,25 @@ def _check_environment(environment: Mapping[str, str], declared: Mapping[str, st
     empty = sorted(name for name, value in environment.items() if name.startswith("AWS_ENDPOINT") and not value)
     if empty and "endpoint" not in declared:
         raise unusable(f"the variable {empty[0]} is set, but empty", f"unset {empty[0]}")
-    if "AWS_SESSION_TOKEN" in environment and "access_key_id" in declared and "token" not in declared:
+    has_keys = "access_key_id" in declared
+    tokens = {name for name in environment if _name_of(name) == "token"} - ({_TOKEN} if not has_keys else set())
+    if tokens and "token" not in declared and (has_keys or "AWS_ACCESS_KEY_ID" in environment):
+        name = min(tokens)
         raise unusable(
-            "its keys are declared without a token, and the environment has AWS_SESSION_TOKEN, which delta-rs would send "
-            "with them",
-            "unset AWS_SESSION_TOKEN, or declare it with its keys (token: env:AWS_SESSION_TOKEN), or declare no keys, so "
-            "that all come from the environment",
+            f"its keys are {'declared' if has_keys else 'in the environment'} without a token, and the environment has "
+            f"{name}, which delta-rs would send with them",
+            f"unset {name}, or declare it with its keys (token: env:{name}), or declare no keys, so that all come from the "
+            f"environment, with {_TOKEN}",
+        )
+
+
+def _check_strangers(environment: Mapping[str, str], endpoint: str | None) -> None:
+    """Refuse a variable that delta-rs takes for an endpoint, and nobody else does."""
+    found = sorted(name for name in environment if _name_of(name) == "endpoint" and not name.startswith("AWS_"))
+    if endpoint is None and found:
+        raise unusable(
+            f"the environment has {found[0]}, which delta-rs alone takes for the endpoint of the store",
+            f"unset {found[0]}, or declare the endpoint",
         )
 
 

@@ -105,6 +105,29 @@ def test_what_both_sides_would_not_understand_alike_is_refused(storage: dict[str
     assert KEY not in str(found.value)
 
 
+OVERRIDING = [
+    ({"account_key": KEY}, ["AZURE_STORAGE_TOKEN", "TOKEN"], ["AZURE_CLIENT_SECRET"]),
+    ({**CLIENT, "client_secret": "a"}, ["AZURE_STORAGE_ACCOUNT_KEY", "bearer_token"], ["AZURE_FEDERATED_TOKEN_FILE"]),
+    ({**CLIENT, "federated_token_file": "a"}, ["AZURE_CLIENT_SECRET", "ACCESS_KEY", "TOKEN"], []),
+    ({"sas_key": "sig=a"}, ["AZURE_FEDERATED_TOKEN_FILE", "AZURE_STORAGE_KEY", "client_secret", "TOKEN"], []),
+    ({}, [], ["AZURE_STORAGE_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY"]),
+]
+
+
+@pytest.mark.parametrize(("login", "refused", "others"), OVERRIDING)
+def test_variables_with_which_delta_rs_would_log_in_otherwise_are_refused(
+    login: dict[str, str], refused: list[str], others: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in others:
+        monkeypatch.setenv(name, "a-variable")
+    assert place(**login).storage_options["skip_signature"] == "false"
+    for name in refused:
+        monkeypatch.setenv(name, "a-variable")
+        with pytest.raises(DeclarationError, match=f"the environment has {name}, with which delta-rs would log in"):
+            place(**login)
+        monkeypatch.delenv(name)
+
+
 @pytest.mark.parametrize("variable", ["AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"])
 def test_an_emulator_on_this_machine_is_told_to_both_sides(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(variable, EMULATOR)

@@ -21,11 +21,13 @@ OWN = {"endpoint": "https://e.example", "region": "us-east-1", "virtual_hosted_s
         ({**OWN, "virtual_hosted_style_request": "true", "endpoint": "https://lake.e"}, "s3://lake/w", "f", "https://lake.e/w/f"),
         ({"region": "eu-central-1"}, "s3://lake/w", "f", "https://s3.eu-central-1.amazonaws.com/lake/w/f"),
         ({}, "s3://lake/w", "f", "https://s3.us-east-1.amazonaws.com/lake/w/f"),
+        ({**OWN, "endpoint": "https://e.example/"}, "s3://lake/w", "f", "https://e.example/lake/w/f"),
     ],
 )  # fmt: skip
 def test_a_marker_is_the_root_of_a_store_whose_address_is_the_folder(
-    options: dict[str, str], uri: str, path: str, address: str
+    options: dict[str, str], uri: str, path: str, address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://of.the.environment")
     root = rooted_at(ObjectFolder(uri=uri, storage_options={**options, **KEYS}), path)
     assert root.storage_options["endpoint"] == address
     signed = root.signed("DELETE", "", seconds=60)

@@ -11,6 +11,7 @@ from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.adapters.storage.s3 import s3_access
 from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import DeclarationError, EnvironmentSetupError
+from tests.support.refusing_store import refusing
 
 PREFIX = "fs.s3a."
 KEYS = {"access_key_id": "an-id", "secret_access_key": "a-secret"}
@@ -18,7 +19,14 @@ KEYS = {"access_key_id": "an-id", "secret_access_key": "a-secret"}
 
 @pytest.fixture(autouse=True)
 def nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ALLOW_HTTP"):
+    for name in (
+        "AWS_ENDPOINT_URL",
+        "AWS_ENDPOINT_URL_S3",
+        "AWS_ENDPOINT",
+        "AWS_REGION",
+        "AWS_DEFAULT_REGION",
+        "AWS_ALLOW_HTTP",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
@@ -64,6 +72,46 @@ def test_an_endpoint_in_the_environment_counts_unless_another_is_declared(monkey
     assert told(place().spark_settings)["endpoint"] == "https://environment.example"
     assert told(place(endpoint="https://declared.example").spark_settings)["endpoint"] == "https://declared.example"
     assert StateStore(warehouse="warehouse").place.storage_options == {}, "of a disk nothing is asked"
+
+
+def test_the_most_special_endpoint_of_the_environment_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, host in (("AWS_ENDPOINT_URL_S3", "objects"), ("AWS_ENDPOINT_URL", "all"), ("AWS_ENDPOINT", "old")):
+        monkeypatch.setenv(name, f"https://{host}.example")
+    assert told(place().spark_settings)["endpoint"] == "https://objects.example"
+    assert told(place(endpoint="https://declared.example/").spark_settings)["endpoint"] == "https://declared.example"
+
+
+NOWHERE = {"AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "AWS_SKIP_SIGNATURE": "true", "SKIP_SIGNATURE": "true"}
+
+
+def test_requests_go_where_it_is_declared_and_signed_whatever_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, value in {**NOWHERE, "AWS_CONDITIONAL_PUT": "disabled"}.items():
+        monkeypatch.setenv(name, value)
+    with refusing(403, "AccessDenied") as store:
+        found = place(endpoint=store.endpoint, **KEYS)
+        assert (
+            found
+            .objects("_state")
+            .signed("DELETE", "a", seconds=9)
+            .startswith(f"{store.endpoint}/lake/warehouse/_state/a?X-Amz-")
+        )
+        with pytest.raises(EnvironmentSetupError, match="403"):
+            found.objects("_state").get("a")
+        assert store.requests() == 1
+        with pytest.raises(EnvironmentSetupError, match="403"):
+            found.table("views/a").load()
+        assert store.requests() > 1
+    assert (found.storage_options["skip_signature"], found.storage_options["conditional_put"]) == ("false", "etag")
+
+
+@pytest.mark.parametrize("name", ["ENDPOINT", "endpoint_url", "aws_endpoint", "Aws_Endpoint_Url_S3"])
+def test_what_delta_rs_alone_takes_for_an_endpoint_is_refused(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    with pytest.raises(DeclarationError, match=f"the environment has {name}, which delta-rs alone takes"):
+        place()
+    assert place(endpoint="https://declared.example").storage_options["endpoint"] == "https://declared.example"
 
 
 def test_temporary_keys_and_buckets_as_hosts_are_told_to_spark_too() -> None:
@@ -160,9 +208,25 @@ def test_an_option_that_is_empty_is_not_set(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("token", ["", "a-token"])
-def test_a_token_of_the_environment_is_not_sent_with_declared_keys(monkeypatch: pytest.MonkeyPatch, token: str) -> None:
-    monkeypatch.setenv("AWS_SESSION_TOKEN", token)
-    with pytest.raises(DeclarationError, match="the environment has AWS_SESSION_TOKEN"):
+@pytest.mark.parametrize("name", ["AWS_SESSION_TOKEN", "AWS_TOKEN", "aws_session_token", "SESSION_TOKEN", "TOKEN"])
+def test_a_token_of_the_environment_is_not_sent_with_declared_keys(
+    monkeypatch: pytest.MonkeyPatch, name: str, token: str
+) -> None:
+    monkeypatch.setenv(name, token)
+    with pytest.raises(DeclarationError, match=f"the environment has {name}, which delta-rs would send"):
         place(**KEYS)
     assert place(token="declared", **KEYS).storage_options["token"] == "declared"
     assert "token" not in place().storage_options
+
+
+@pytest.mark.parametrize(("name", "is_theirs"), [("AWS_SESSION_TOKEN", True), ("AWS_TOKEN", False), ("TOKEN", False)])
+def test_with_keys_of_the_environment_only_their_own_token_is_sent(
+    monkeypatch: pytest.MonkeyPatch, name: str, is_theirs: bool
+) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "an-id")
+    monkeypatch.setenv(name, "a-token")
+    if is_theirs:
+        assert "token" not in place().storage_options
+        return
+    with pytest.raises(DeclarationError, match=f"the environment has {name}, which delta-rs would send"):
+        place()

@@ -144,16 +144,16 @@ ACCOUNT = {"provider": "azure", "account_name": "mine", "account_key": "a-key"}
 
 
 def on_azure(**options: str) -> Warehouse:
-    return Warehouse(
-        uri="abfss://lake@mine.dfs.core.windows.net/w", storage_options={"account_name": "mine", **options}
-    )
+    storage = {"provider": "azure", "account_name": "mine", **options}
+    return StateStore(warehouse="abfss://lake@mine.dfs.core.windows.net/w", storage=storage).place
 
 
 def test_an_account_is_told_to_spark_beside_whatever_reaches_the_warehouse() -> None:
     for warehouse in (local(), on_s3(**KEYS)):
         found = at(warehouse, AZURE, ACCOUNT)
         assert isinstance(found, TableElsewhere)
-        assert found.storage_options == {"account_name": "mine", "account_key": "a-key"}
+        signed = {"account_name": "mine", "account_key": "a-key", "skip_signature": "false"}
+        assert found.storage_options == signed
         assert found.spark_settings["fs.azure.account.key.mine.dfs.core.windows.net"] == "a-key"
         assert found.store == "abfss://mine.dfs.core.windows.net"
 
