@@ -12,13 +12,7 @@ from backfill_assets.core.epoch.records import CommitRecord, TableState
 from backfill_assets.core.epoch.report import PartitionProgress, Progress, TableProgress, partitions_of, progress_of
 from backfill_assets.core.epoch.skips import LeftOut, rows_left_out
 from backfill_assets.declare.model import MaterializedView
-from backfill_assets.errors import (
-    BackfillError,
-    DeclarationError,
-    EnvironmentSetupError,
-    PositionsLostError,
-    StoredFormatError,
-)
+from backfill_assets.errors import BackfillError, PositionsLostError
 
 __all__ = ["RATE_EPOCHS", "Status", "lag_of", "status"]
 
@@ -56,7 +50,7 @@ def status(workspace: Workspace, name: str) -> Status:
     workspace.prepare_to_read()
     try:
         return _stands(workspace, workspace.table(declared))
-    except (StoredFormatError, EnvironmentSetupError, DeclarationError) as error:
+    except BackfillError as error:
         known = Status(name=name, target=declared.target, state="broken", controls=Controls())
         return replace(known, problem=_problem_text(error))
 

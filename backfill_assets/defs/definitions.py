@@ -184,16 +184,22 @@ def _secrets_of(resource: object) -> Iterator[str]:
     """The names of a resource's settings whose values are secrets, and not names of variables."""
     match resource:
         case StateStore():
-            settings = resource.storage
-            yield from (
-                f"StateStore storage {name}" for name in settings if is_secret(name) and _is_literal(settings[name])
-            )
+            settings = {f"storage {name}": value for name, value in resource.storage.items()}
+            settings["warehouse"] = resource.warehouse
+            yield from (f"StateStore {name}" for name in settings if _shows_secret(name, settings[name]))
         case KafkaConnector():
             given = resource.client_config
             named = (name for name in given if name.endswith(_OF_CLIENTS))
             yield from (f"KafkaConnector {name}" for name in named if _is_literal(given[name]))
-        case SparkResource() if resource.remote and masked(resource.remote) != resource.remote:
-            yield "SparkResource remote"
+        case SparkResource():
+            settings = {f"config {name}": value for name, value in resource.config.items()}
+            settings["remote"] = resource.remote or ""
+            yield from (f"SparkResource {name}" for name in settings if _shows_secret(name, settings[name]))
+
+
+def _shows_secret(name: str, value: str) -> bool:
+    """Whether a setting is one whose value is secret, or has a secret in its value, as an address may have."""
+    return _is_literal(value) and (is_secret(name) or masked(value) != value)
 
 
 def _is_literal(value: str) -> bool:

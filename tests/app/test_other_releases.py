@@ -99,6 +99,14 @@ def test_every_command_reports_it_and_none_changes_it(lake: Lake) -> None:
     assert [path.read_bytes() for path in documents(lake)] == stored
 
 
+def test_a_log_that_cannot_be_read_is_told_of_its_table_alone(lake: Lake) -> None:
+    (Path(lake.location("old")) / "_delta_log" / f"{2:020d}.json").write_text("{")
+    shown = status(lake.project.workspace(), "old")
+    assert shown.state == "broken"
+    assert "delta-rs cannot read the log of views/old" in shown.problem
+    assert status(lake.project.workspace(), "sound").state == "idle"
+
+
 def test_ticks_and_checks_of_dagster_say_so_and_go_on_with_the_others(lake: Lake) -> None:
     of_another_release(lake)
     with dg.DagsterInstance.ephemeral() as instance:

@@ -54,4 +54,4 @@ def create_table(location: TableLocation, schema: str) -> None:
         "engineInfo": ENGINE,
     }
     actions = [{"commitInfo": created}, {"protocol": _PROTOCOL}, {"metaData": metadata}]
-    location.objects().put_if_absent(f"_delta_log/{0:020d}.json", "\n".join(map(log_text, actions)).encode())
+    location.objects().put_unless_there(f"_delta_log/{0:020d}.json", "\n".join(map(log_text, actions)).encode())

@@ -252,7 +252,12 @@ def _replayed(location: TableLocation, version: int) -> _State:
     start, parts = _newest_checkpoint(files, version)
     state, held = _State(), list[pa.Table]()
     for part in parts:
-        state.apply(_checkpointed(files, part, held))
+        try:
+            state.apply(_checkpointed(files, part, held))
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise location.cannot_be_read(error) from None
     state.held = CheckpointFiles.of(held)
     state.apply(_commits(location, start + 1, version))
     return state

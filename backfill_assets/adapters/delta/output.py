@@ -45,7 +45,7 @@ from backfill_assets.adapters.delta.touched_files import (
     touched_files,
     touched_values,
 )
-from backfill_assets.adapters.storage.store_errors import mask, masked, said
+from backfill_assets.adapters.storage.store_errors import mask, said
 from backfill_assets.adapters.storage.warehouse import LoadedTable, Mark, TableLocation
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
 from backfill_assets.core.progress.retention import retention_of
@@ -130,7 +130,7 @@ class DeltaOutput:
         except DeltaError as error:
             raise TableFeatureError(
                 f"delta-rs cannot read the log of {self.target} at {self.location.uri}: "
-                f"{masked(str(error), self.location.storage_options)}",
+                f"{said(error, self.location.storage_options)}",
                 hint="nothing was written. If this names a feature, whoever enabled it can take it back (ALTER TABLE … DROP "
                 "FEATURE). Otherwise the log is damaged: restore it from a backup. Or delete the table's folder, and refresh",
             ) from None

@@ -71,7 +71,7 @@ class SparkResource(ConfigurableResource[Any]):
         repr=False,
     )
     driver_memory: str = Field(default="1g", description="Heap of an in-process session.")
-    config: dict[str, str] = Field(default_factory=dict, description="Further Spark settings.")
+    config: dict[str, str] = Field(default_factory=dict, description="Further Spark settings.", repr=False)
     root: str = Field(default=".", description="The project's root folder.")
 
     @property

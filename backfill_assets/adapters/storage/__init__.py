@@ -16,6 +16,7 @@
 - `put_if_absent`: whether a store writes an object only if it is absent
 - `s3`: the same of a store on S3
 - `store_errors`: what a store's client says of an error, as an error of this package; texts without secrets
+- `store_files`: a table's folder in an object store as a file system
 - `upstream_location`: where a Delta table is that somebody else writes, and how its store is reached
 - `warehouse`: the folder of all tables, and file access there
 """

@@ -88,6 +88,11 @@ class ObjectFolder:
             return False, None
         return True, tag_of(made["e_tag"])
 
+    def put_unless_there(self, path: str, content: bytes) -> None:
+        """`put_if_absent` for what may have been there. Errors: `EnvironmentSetupError` if the store refuses it."""
+        with self._writing(path):
+            self.put_if_absent(path, content)
+
     def put(self, path: str, content: bytes) -> "PutResult":
         """Write an object, replacing one with that name; what the store says of it."""
         import obstore
@@ -125,7 +130,7 @@ class ObjectFolder:
             return None
         try:
             with self._reading():
-                return _retried(lambda: bytes(obstore.get(self._store, path).bytes()))
+                return retried(lambda: bytes(obstore.get(self._store, path).bytes()))
         except FileNotFoundError:
             return None
 
@@ -170,7 +175,7 @@ class ObjectFolder:
         if self._is_missing:
             return {}
         with self._reading():
-            return _retried(lambda: self._pages(prefix, after))
+            return retried(lambda: self._pages(prefix, after))
 
     def _pages(self, prefix: str, after: str | None) -> dict[str, Stored]:
         import obstore
@@ -252,14 +257,14 @@ class ObjectFolder:
         return from_url(self.uri, config=config, client_options=client, **retry)
 
 
-def _retried(read: Callable[[], T]) -> T:
+def retried(read: Callable[[], T]) -> T:
     """What a store answers; the request is repeated if the answer is cut. The client repeats only those without an answer."""
     from obstore.exceptions import BaseError
 
     for _ in range(_CUT_ANSWERS):
         try:
             return read()
-        except BaseError as error:
+        except (BaseError, OSError) as error:
             if "response body" not in str(error):
                 raise
     return read()

@@ -13,10 +13,10 @@ from urllib.parse import quote
 
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["cannot_be_read", "cannot_be_written", "is_secret", "mask", "masked", "masking", "said"]
+__all__ = ["cannot_be_read", "cannot_be_written", "is_secret", "mask", "masked", "masking", "of_store", "said"]
 
 _SHOWN = 400
-_SECRETS = ("key_id", "key", "secret", "token", "connection_string")
+_SECRETS = ("key_id", "key", "secret", "token", "password", "connection_string")
 """How the names of settings end whose values nothing shows."""
 _OF_ACCOUNTS = re.compile(r"fs\.azure\..*\b(key|secret|token)\.")
 """How the names of Spark's settings of an account on Azure begin whose values nothing shows; the account is at their end."""
@@ -45,8 +45,10 @@ _PATTERNS = (
 )
 """Where secrets stand: in the answers of stores, in signed URLs, in addresses of Spark Connect servers and of
 proxies, in headers."""
+_OF_STORES = re.compile(r"Generic (S3|MicrosoftAzure|GCS) error|lacked (the necessary privileges|valid authentication)")
+"""What delta-rs says of a table whose store does not answer it, or refuses it."""
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
-_DETAILS = re.compile(r"\n\s*Debug source:.*", re.DOTALL)
+_DETAILS = re.compile(r"\n\s*Debug source:.*|(\s*\d+: <unknown>)+\s*", re.DOTALL)
 _ARROWS = re.compile(r"\s*↳\s*")
 
 
@@ -73,6 +75,11 @@ def cannot_be_written(uri: str, error: Exception, settings: Mapping[str, str]) -
         hint="what was committed stays. Check the rights to write and delete there, the space that is left, and what stands "
         f"between this machine and the store{_proxies()}; then run it again",
     )
+
+
+def of_store(error: Exception) -> bool:
+    """Whether an error of delta-rs is about its store, and not about what is in it."""
+    return _OF_STORES.search(str(error)) is not None
 
 
 def said(error: Exception, settings: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 import logging
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.fs as pafs
 from deltalake import DeltaTable
-from deltalake.exceptions import TableNotFoundError
+from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from backfill_assets.adapters.storage.access import settings_of_spark
 from backfill_assets.adapters.storage.copied_log import CopiedLog, CopiedTable, entry_of
 from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
-from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking, said
+from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking, of_store, said
+from backfill_assets.adapters.storage.store_files import StoreFiles
 from backfill_assets.declare.stores import canonical, misnamed
 from backfill_assets.errors import EnvironmentSetupError
 
@@ -61,19 +63,29 @@ class TableLocation:
             return DeltaTable(self.uri, version=version, storage_options=dict(self.storage_options) or None)
         except TableNotFoundError:
             return None
-        except OSError as error:
+        except (DeltaError, OSError) as error:
+            if isinstance(error, DeltaError) and not of_store(error):
+                raise
             raise self.cannot_be_read(error) from None
 
     def ask(self) -> None:
         """Called before the table's store is first read: raises if it does not answer, where that can be found out soon."""
 
     def cannot_be_read(self, error: Exception) -> EnvironmentSetupError:
-        """The error about a store that does not answer a read, or refuses it."""
+        """The error about a store that does not answer a read, or refuses it; or about this machine's own disk, where a log
+        is copied."""
+        if isinstance(error, OSError) and error.errno is not None and not self.is_local:
+            return EnvironmentSetupError(
+                f"the temporary folder {tempfile.gettempdir()} of this machine cannot be used: {said(error, {})}",
+                hint="free some space there, or set TMPDIR to another folder",
+            )
         return cannot_be_read("the table", self.uri, error, self.storage_options)
 
     def files(self) -> pafs.FileSystem:
         """A file system whose root is the table's folder."""
-        return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage_options) or None))
+        if self.is_local:
+            return pafs.PyFileSystem(DeltaStorageHandler(self.uri, dict(self.storage_options) or None))
+        return pafs.PyFileSystem(StoreFiles(self.uri, self.storage_options))
 
     def commit_mark(self, version: int) -> "Mark | None":
         """What distinguishes a commit from another one with the same version; None if the log does not have it."""
@@ -306,6 +318,8 @@ class LoadedTable:
 _ODD = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")
 """What delta-rs 1.6 refuses in an address, some of it by a panic, or decodes."""
 
+_PATTERN = re.compile(r"[*{}]")
+
 _UNCLEAR = re.compile(r"[#?]|//")
 """What ends the path of a URI for some clients, and is a part of it for others."""
 
@@ -347,6 +361,11 @@ class Warehouse:
         Errors: `EnvironmentSetupError` for a path that delta-rs takes for another one, or cannot write to.
         """
         uri = address(place, root)
+        if "://" in uri and (pattern := _PATTERN.search(uri)):
+            raise EnvironmentSetupError(
+                f"Spark cannot tell the files at {uri} one by one: it takes {pattern.group()!r} in an address for a pattern",
+                hint="choose an address without *, { and }",
+            )
         if odd := _ODD.search(uri):
             raise EnvironmentSetupError(
                 f"delta-rs cannot write tables at {uri}: its path contains {odd.group()!r}",

@@ -1,13 +1,19 @@
 """Stores that cannot be read or written: one error of this package, asked for once, and without keys."""
 
+import errno
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from deltalake import Schema
 from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileSelector
 
 from backfill_assets.adapters.delta.arrow_files import put_rows
+from backfill_assets.adapters.delta.created_table import create_table
+from backfill_assets.adapters.delta.log_replay import replay
 from backfill_assets.adapters.state.state_store import State
 from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.store_errors import cannot_be_read, cannot_be_written, said
@@ -17,6 +23,7 @@ from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import EnvironmentSetupError
+from tests.support.outputs import SCHEMA
 from tests.support.refusing_store import Refusing, refusing
 
 NOWHERE = SnapshotPosition(tables={})
@@ -59,6 +66,11 @@ READS: dict[str, Callable[[Warehouse], object]] = {
     "a list": lambda warehouse: warehouse.objects("_state").names("leases"),
     "a table": lambda warehouse: warehouse.table("views/a").load(),
     "a log": lambda warehouse: LoadedTable(warehouse.table("views/a")).newest(),
+    "a folder": lambda warehouse: (
+        warehouse.table("views/a").files().get_file_info(FileSelector("", allow_not_found=True))
+    ),
+    "sizes of files": lambda warehouse: warehouse.table("views/a").files().get_file_info(["a", "b"]),
+    "checkpoints": lambda warehouse: replay(warehouse.table("views/a"), 1),
 }
 
 
@@ -81,6 +93,8 @@ WRITES: dict[str, Callable[[Warehouse], object]] = {
     "an object": lambda warehouse: warehouse.objects("_state").put("a.json", b""),
     "a copy": lambda warehouse: warehouse.objects("_state").copy("b.json", "a.json"),
     "less": lambda warehouse: warehouse.objects("_state").delete(["a.json"]),
+    "a folder": lambda warehouse: warehouse.table("views/a").files().delete_dir("a"),
+    "a data file": lambda warehouse: warehouse.table("views/a").files().delete_file("a"),
     "a lease": lambda warehouse: State(warehouse).put_lease("views/a", "run"),
     "controls": lambda warehouse: State(warehouse).set_controls("views/a", Controls(), by="me"),
     "a plan": lambda warehouse: State(warehouse).ledger().append(PLAN),
@@ -163,9 +177,67 @@ def test_what_is_no_matter_of_the_store_is_left_to_whoever_reads(tmp_path: Path)
         location.load()
 
 
+def test_a_table_that_the_store_does_not_let_be_created_is_told_as_other_writes(warehouse: Warehouse) -> None:
+    with pytest.raises(EnvironmentSetupError, match=r"_delta_log/0+\.json cannot be written .*InvalidAccessKeyId"):
+        create_table(warehouse.table("views/a"), Schema.from_arrow(SCHEMA).to_json())
+
+
+def test_a_checkpoint_that_the_store_does_not_give_is_no_damage(
+    warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest = (1, ["_delta_log/00000000000000000001.checkpoint.parquet"])
+    monkeypatch.setattr("backfill_assets.adapters.delta.log_replay._newest_checkpoint", lambda *_: newest)
+    with pytest.raises(EnvironmentSetupError, match=r"cannot be read: expected an answer .*403"):
+        replay(warehouse.table("views/a"), 1)
+
+
+@pytest.mark.parametrize(
+    ("said", "is_of_store"),
+    [
+        ("Kernel error -> Generic S3 error: no answer", True),
+        ("Generic MicrosoftAzure error", True),
+        ("The operation lacked the necessary privileges to complete for path a", True),
+        ("Invalid table version: 1", False),
+    ],
+)
+def test_what_delta_rs_says_of_a_store_is_told_from_what_it_says_of_a_log(
+    said: str, is_of_store: bool, warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise DeltaError(said)
+
+    monkeypatch.setattr("backfill_assets.adapters.storage.warehouse.DeltaTable", fail)
+    with pytest.raises(EnvironmentSetupError if is_of_store else DeltaError, match=said):
+        warehouse.table("views/a").load()
+
+
+def test_a_list_whose_answer_is_cut_is_asked_for_again(warehouse: Warehouse, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers: list[object] = [OSError("Generic S3 error: Error getting list response body"), []]
+
+    def answer(*_: object) -> object:
+        found = answers.pop(0)
+        if isinstance(found, OSError):
+            raise found
+        return found
+
+    monkeypatch.setattr("deltalake.fs.DeltaStorageHandler.get_file_info_selector", answer)
+    assert warehouse.table("views/a").files().get_file_info(FileSelector("a")) == []
+    assert not answers
+
+
+def test_a_full_disk_of_this_machine_is_not_told_as_a_store(warehouse: Warehouse, tmp_path: Path) -> None:
+    full = OSError(errno.ENOSPC, "No space left on device")
+    found = warehouse.table("views/a").cannot_be_read(full)
+    assert found.message.startswith(f"the temporary folder {tempfile.gettempdir()} of this machine cannot be used")
+    assert "TMPDIR" in found.hint
+    local = Warehouse(uri=str(tmp_path)).table("views/a").cannot_be_read(full)
+    assert "the table at" in local.message
+
+
 def test_an_error_is_told_in_one_line_without_colours_details_and_keys() -> None:
     text = "Generic S3 error\n \x1b[31m↳\x1b[0m asked with an-id\n \x1b[31m↳\x1b[0m and a-secret\n\nDebug source:\nmuch more"
     assert said(ValueError(text), KEYS) == "ValueError: Generic S3 error: asked with …: and …"
+    assert said(ValueError("a log\n   0: <unknown>\n   1: <unknown>\n"), KEYS) == "ValueError: a log"
     for name in (
         "fs.s3a.bucket.raw.secret.key",
         "fs.s3a.session.token",

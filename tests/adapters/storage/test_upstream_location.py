@@ -208,6 +208,14 @@ def test_a_warehouse_is_refused_where_delta_rs_cannot_write(tmp_path: Path, name
         Warehouse.at(f"s3://lake/{name}", root=tmp_path)
 
 
+@pytest.mark.parametrize("name", ["a*", "a{b,c}/d", "a}"])
+def test_a_warehouse_in_a_store_is_refused_where_spark_takes_its_address_for_a_pattern(
+    tmp_path: Path, name: str
+) -> None:
+    with pytest.raises(EnvironmentSetupError, match="Spark cannot tell the files at s3://lake/"):
+        Warehouse.at(f"s3://lake/{name}", root=tmp_path)
+
+
 @pytest.mark.parametrize(
     "uri", ["s3://lake/a#b", "s3a://lake/a?versionId=3", "s3://", "s3:///", "S3://lake/a", "s3://lake//a"]
 )
