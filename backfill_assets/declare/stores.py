@@ -103,16 +103,16 @@ def store_of(uri: str) -> str:
             return f"{scheme}://{urlsplit(uri).netloc}" if separator and scheme != "file" else ""
 
 
-def as_declared(given: Any) -> dict[str, Any]:
+def as_declared(stated: Any) -> dict[str, Any]:
     """A declaration as a mapping without what is not set, where YAML's own `true` counts like a string."""
-    declared = _set_fields(given) if isinstance(given, BaseModel) else given
+    declared = _set_fields(stated) if isinstance(stated, BaseModel) else stated
     if not isinstance(declared, Mapping):
-        raise unusable(f"expected a mapping, found {type(given).__name__}")
-    return {
-        name: str(each).lower() if isinstance(each, bool) else each
-        for name, each in declared.items()
-        if each is not None
-    }
+        raise unusable(f"expected a mapping, found {type(stated).__name__}")
+    given = {name: each for name, each in declared.items() if each is not None}
+    for name, value in given.items():
+        if not isinstance(value, str | bool) and not hasattr(value, "env_var_name"):  # Dagster's EnvVar
+            raise unusable(f"{name!r} is of type {type(value).__name__}, expected text")  # the value may be a secret
+    return {name: str(each).lower() if isinstance(each, bool) else each for name, each in given.items()}
 
 
 def checked_storage(name: str, path: str, given: Any) -> dict[str, str] | None:
@@ -129,7 +129,7 @@ def checked_storage(name: str, path: str, given: Any) -> dict[str, str] | None:
     if given is None:
         return None
     with storage_of(f"delta_table {name!r}"):
-        declared = {name: _text(name, each) for name, each in as_declared(given).items()}
+        declared = {name: _text(each) for name, each in as_declared(given).items()}
         _check_provider(declared.get("provider", "none"), path)
     return declared
 
@@ -181,13 +181,11 @@ def _set_fields(given: BaseModel) -> dict[str, Any]:
     return {"provider": fields.get("provider"), **given.model_dump(exclude_defaults=True)}
 
 
-def _text(name: str, value: object) -> str:
+def _text(value: object) -> str:
     variable = getattr(value, "env_var_name", None)  # Dagster's EnvVar, which may only be read by Dagster itself
     if isinstance(variable, str):
         return f"{VARIABLE}{variable}"
-    if not isinstance(value, str):
-        raise unusable(f"{name!r} is of type {type(value).__name__}, expected text")  # the value may be a secret
-    return value
+    return str(value)
 
 
 def _check_provider(provider: str, path: str) -> None:

@@ -53,6 +53,7 @@ from tests.mutations.cases_tables import OVER_TABLES
 from tests.mutations.cases_texts import TEXTS
 from tests.mutations.cases_touched import TOUCHED
 from tests.mutations.cases_values import VALUES
+from tests.mutations.cases_variables import VARIABLES
 from tests.mutations.mutation import Mutation
 
 __all__ = ["MUTATIONS"]
@@ -62,5 +63,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
-    *ADDRESSES, *AZURE,
+    *ADDRESSES, *AZURE, *VARIABLES,
 )  # fmt: skip

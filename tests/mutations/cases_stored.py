@@ -83,8 +83,10 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="status fails on a table of another release",
         file="backfill_assets/app/status.py",
-        old="    except (StoredFormatError, ",
-        new="    except (",
+        old="""    except BackfillError as error:
+        known = Status(""",
+        new="""    except EnvironmentError as error:
+        known = Status(""",
         tests=(TOLD,),
     ),
     Mutation(

@@ -89,7 +89,7 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="what a connector says shows keys",
         file="backfill_assets/adapters/storage/store_errors.py",
-        old='_SECRETS = ("key_id", "key", "secret", "token", "connection_string")',
+        old='_SECRETS = ("key_id", "key", "secret", "token", "password", "connection_string")',
         new='_SECRETS = ("token",)',
         tests=(f"{REACHED}::test_whatever_else_a_connector_says_is_told_without_keys",),
     ),
@@ -261,7 +261,7 @@ STORES: tuple[Mutation, ...] = (
         file=WAREHOUSE,
         old="""        except TableNotFoundError:
             return None
-        except OSError as error:""",
+        except (DeltaError, OSError) as error:""",
         new="""        except TableNotFoundError:
             return None
         except AssertionError as error:""",

@@ -14,7 +14,7 @@ from pyarrow.fs import FileSelector
 from backfill_assets.adapters.delta.arrow_files import put_rows
 from backfill_assets.adapters.delta.created_table import create_table
 from backfill_assets.adapters.delta.log_replay import replay
-from backfill_assets.adapters.state.state_store import State
+from backfill_assets.adapters.state.state_store import State, StateStore
 from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.store_errors import cannot_be_read, cannot_be_written, said
 from backfill_assets.adapters.storage.upstream_location import TableElsewhere
@@ -22,7 +22,7 @@ from backfill_assets.adapters.storage.warehouse import LoadedTable, Warehouse
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.records import Plan
 from backfill_assets.core.progress.positions import SnapshotPosition
-from backfill_assets.errors import EnvironmentSetupError
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError
 from tests.support.outputs import SCHEMA
 from tests.support.refusing_store import Refusing, refusing
 
@@ -180,6 +180,14 @@ def test_what_is_no_matter_of_the_store_is_left_to_whoever_reads(tmp_path: Path)
 def test_a_table_that_the_store_does_not_let_be_created_is_told_as_other_writes(warehouse: Warehouse) -> None:
     with pytest.raises(EnvironmentSetupError, match=r"_delta_log/0+\.json cannot be written .*InvalidAccessKeyId"):
         create_table(warehouse.table("views/a"), Schema.from_arrow(SCHEMA).to_json())
+
+
+def test_a_secret_that_is_no_text_is_refused_by_its_name_and_not_shown() -> None:
+    with pytest.raises(
+        DeclarationError, match=r"StateStore.*'secret_access_key' is of type int, expected text"
+    ) as found:
+        StateStore(warehouse="s3://lake/w", storage={"provider": "s3", "secret_access_key": 123456})  # type: ignore[dict-item]
+    assert "123456" not in str(found.value)
 
 
 def test_a_checkpoint_that_the_store_does_not_give_is_no_damage(
