@@ -178,6 +178,13 @@ VARIABLES: tuple[Mutation, ...] = (
         tests=UNSHOWN_TEST,
     ),
     Mutation(
+        name="a value with which Spark does not start is told in its own words",
+        file="backfill_assets/adapters/spark/session.py",
+        old="    with _starting():\n",
+        new="    if True:\n",
+        tests=("tests/adapters/spark/test_settled_session.py",),
+    ),
+    Mutation(
         name="a secret that is a number is shown",
         file="backfill_assets/declare/stores.py",
         old="        if not isinstance(value, str | bool) and not",

@@ -89,7 +89,7 @@ def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSess
     """A session in this process, whose Spark is started with `conf` if it does not run yet.
 
     Errors: `EnvironmentSetupError` if a running Spark keeps settings that change results, or if this process has used a Spark
-    Connect server.
+    Connect server; `DeclarationError` if Spark refuses the value of a setting.
     """
     from pyspark.sql import SparkSession
 
@@ -100,10 +100,12 @@ def in_process(conf: Mapping[str, str], config: Mapping[str, str]) -> "SparkSess
             hint="start the server again with `backfill up`, or start a new process",
         )
     # Settings in the sessions of others are not changed.
-    shared = SparkSession.builder.getOrCreate() if _runs_here() else _start(conf)
-    _keep_classes(shared)
-    session = shared.newSession()
-    return _settled(session, config, _settings(session), lambda: _settings(session), "the Spark of this process")
+    with _starting():
+        shared = SparkSession.builder.getOrCreate() if _runs_here() else _start(conf)
+        _keep_classes(shared)
+        session = shared.newSession()
+        found = _settings(session)
+    return _settled(session, config, found, lambda: _settings(session), "the Spark of this process")
 
 
 def _keep_classes(session: "SparkSession") -> None:
@@ -130,6 +132,21 @@ def _start(conf: Mapping[str, str]) -> "SparkSession":
         os.environ["JAVA_HOME"] = home
     session: SparkSession = spark_session_from_config({"spark.master": "local[*]", **conf})
     return session
+
+
+@contextmanager
+def _starting() -> Iterator[None]:
+    """Tell what Spark says of a value of a setting that it was started with."""
+    from pyspark.errors import IllegalArgumentException
+
+    try:
+        yield
+    except IllegalArgumentException as error:
+        raise DeclarationError(
+            f"Spark refuses a setting that it was started with: {str(error).splitlines()[0]}",
+            hint="correct it in config of SparkResource, or where Spark was started, and start a new process",
+            argument="config",
+        ) from None
 
 
 def _runs_here() -> bool:

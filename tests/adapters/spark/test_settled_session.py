@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark import SparkContext
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, IllegalArgumentException
 from pyspark.sql import SparkSession
 
 from backfill_assets.adapters.runtime.session_settings import REQUIRED
@@ -87,6 +87,18 @@ def test_a_value_that_spark_refuses_is_told_as_one_of_config() -> None:
     assert "should be a size" in refused.value.message
     assert refused.value.facts["argument"] == "config"
     assert settled(Strict(REQUIRED), spark_sql_limit="10").conf["spark.sql.limit"] == "10"
+
+
+def test_a_value_with_which_spark_does_not_start_is_told_as_one_of_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    def start(conf: dict[str, str]) -> None:
+        said = f"The value {conf['spark.sql.limit']!r} in the config is invalid.\n\nJVM stacktrace:\nmuch more"
+        raise IllegalArgumentException(message=said)
+
+    monkeypatch.setattr("backfill_assets.adapters.spark.session._start", start)
+    monkeypatch.setattr("backfill_assets.adapters.spark.session._runs_here", lambda: False)
+    with pytest.raises(DeclarationError, match="The value 'ten' in the config is invalid") as refused:
+        in_process({"spark.sql.limit": "ten"}, {})
+    assert "much more" not in refused.value.message
 
 
 def test_a_process_that_has_used_a_server_has_no_spark_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
