@@ -48,6 +48,11 @@ def shown(definitions: dg.Definitions) -> str:
             r"SparkResource config spark\.hadoop\.fs\.s3a\.secret\.key",
         ),
         (
+            "spark",
+            SparkResource(config={"spark.hadoop.fs.azure.account.key.mine.dfs.core.windows.net": SECRET}),
+            "SparkResource config",
+        ),
+        (
             "state",
             StateStore(warehouse="s3://l/w", storage={"provider": "s3", "proxy_url": f"http://me:{SECRET}@proxy"}),
             "StateStore storage proxy_url",

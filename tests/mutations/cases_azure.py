@@ -40,7 +40,7 @@ AZURE: tuple[Mutation, ...] = (
     Mutation(
         name="the key of an account is shown in errors",
         file="backfill_assets/adapters/storage/store_errors.py",
-        old="return name.lower().endswith(_SECRETS) or _OF_ACCOUNTS.match(name.lower()) is not None",
+        old="return name.lower().endswith(_SECRETS) or _OF_ACCOUNTS.search(name.lower()) is not None",
         new="return name.lower().endswith(_SECRETS)",
         tests=(HIDDEN,),
     ),

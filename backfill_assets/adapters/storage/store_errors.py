@@ -19,7 +19,7 @@ _SHOWN = 400
 _SECRETS = ("key_id", "key", "secret", "token", "password", "connection_string")
 """How the names of settings end whose values nothing shows."""
 _OF_ACCOUNTS = re.compile(r"fs\.azure\..*\b(key|secret|token)\.")
-"""How the names of Spark's settings of an account on Azure begin whose values nothing shows; the account is at their end."""
+"""What is in the names of Spark's settings of an account on Azure whose values nothing shows; the account is at their end."""
 _PROVIDERS = ("aws_", "azure_", "google_", "gcp_", "spark_connect_")
 """How variables of the environment begin that clients of stores and of Spark read keys from."""
 _PROXIES = ("all_proxy", "http_proxy", "https_proxy")
@@ -90,7 +90,7 @@ def said(error: Exception, settings: Mapping[str, str]) -> str:
 
 def is_secret(name: str) -> bool:
     """Whether the value of a setting of this name is not to be shown."""
-    return name.lower().endswith(_SECRETS) or _OF_ACCOUNTS.match(name.lower()) is not None
+    return name.lower().endswith(_SECRETS) or _OF_ACCOUNTS.search(name.lower()) is not None
 
 
 def masked(text: str, settings: Mapping[str, str] = _NONE) -> str:

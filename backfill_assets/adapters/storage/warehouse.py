@@ -319,6 +319,7 @@ _ODD = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")
 """What delta-rs 1.6 refuses in an address, some of it by a panic, or decodes."""
 
 _PATTERN = re.compile(r"[*{}]")
+"""What Spark takes for a pattern in an address, besides what is refused anyway."""
 
 _UNCLEAR = re.compile(r"[#?]|//")
 """What ends the path of a URI for some clients, and is a part of it for others."""
