@@ -52,6 +52,7 @@ _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 
 _ENVIRONMENT: Final = frozenset({"collations", "python_worker_logs", "sql_keywords"})
+_ENCRYPTS: Final = "aes_encrypt"
 _LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUANTIFIERS: Final = frozenset({"any", "some"})
 CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
@@ -148,10 +149,16 @@ def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
             continue
         if name in _QUANTIFIERS and index and tokens[index - 1].token_type in _LIKES:
             continue
-        if name in REFUSED_FUNCTIONS:
+        if name in REFUSED_FUNCTIONS and not (name == _ENCRYPTS and _is_by_block(tokens, index)):
             yield name, REFUSED_FUNCTIONS[name]
         if name in ZERO_ARGUMENT_CLOCKS and tokens[index + 2].token_type == TokenType.R_PAREN:
             yield name, "NOT_DETERMINISTIC"
+
+
+def _is_by_block(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a call encrypts in mode ECB, which alone needs no initialization vector."""
+    mode = items_of(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1])[2:3]
+    return [[(each.token_type, each.text.upper()) for each in part] for part in mode] == [[(TokenType.STRING, "ECB")]]
 
 
 def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -> None:

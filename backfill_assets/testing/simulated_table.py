@@ -246,6 +246,7 @@ class Outcome(StrEnum):
 
     WORKED = "worked"
     WORKED_BUT_RAISED = "worked but raised"
+    DID_NOTHING = "did nothing"
     DID_NOTHING_AND_RAISED = "did nothing and raised"
     FAILED_CLEANLY = "failed cleanly"
     LANDED_LATE = "raised, and landed later"
@@ -317,9 +318,9 @@ class UnreliableOutput:
                 self._late = lambda: table.commit(record, staged, on=on)
             case Outcome.FAILED_CLEANLY:
                 raise CommitConflict(outcome.value)
-            case Outcome.DID_NOTHING_AND_RAISED:
+            case Outcome.DID_NOTHING | Outcome.DID_NOTHING_AND_RAISED:
                 pass
-        if outcome is not Outcome.WORKED:
+        if outcome not in {Outcome.WORKED, Outcome.DID_NOTHING}:
             raise Timeout(outcome.value)
 
     def land_late(self) -> None:

@@ -10,6 +10,7 @@ WAREHOUSE, ERRORS_TEST = (
     "backfill_assets/adapters/storage/warehouse.py",
     ("tests/adapters/storage/test_store_errors.py",),
 )
+GOOGLE, GOOGLE_TEST = "backfill_assets/adapters/storage/google.py", ("tests/adapters/storage/test_google.py",)
 FILES = "backfill_assets/adapters/storage/store_files.py"
 DEFINITIONS, UNSHOWN_TEST = "backfill_assets/defs/definitions.py", ("tests/defs/test_unshown_secrets.py",)
 
@@ -190,5 +191,54 @@ VARIABLES: tuple[Mutation, ...] = (
         old="        if not isinstance(value, str | bool) and not",
         new="        if isinstance(value, str) and not",
         tests=ERRORS_TEST,
+    ),
+    Mutation(
+        name="a variable with other keys counts beside those that are declared for Google",
+        file=GOOGLE,
+        old="    _check_environment(named, environment)\n",
+        new="",
+        tests=GOOGLE_TEST,
+    ),
+    Mutation(
+        name="a variable with a file of keys counts beside keys that are declared for Google",
+        file=GOOGLE,
+        old='    "service_account_key": _FILES,',
+        new='    "service_account_key": frozenset(),',
+        tests=GOOGLE_TEST,
+    ),
+    Mutation(
+        name="a variable tells one side alone of another store than Google's",
+        file=GOOGLE,
+        old="if not named and not environment.get(_EMULATOR) and",
+        new="if named and not environment.get(_EMULATOR) and",
+        tests=GOOGLE_TEST,
+    ),
+    Mutation(
+        name="a variable may switch signatures off for Google",
+        file=GOOGLE,
+        old='{**options, "skip_signature": "false"}',
+        new="{**options}",
+        tests=GOOGLE_TEST,
+    ),
+    Mutation(
+        name="a store that accepts commits and keeps none is not told",
+        file="backfill_assets/core/epoch/commit.py",
+        old='        if errors\n        else "each time it was accepted',
+        new='        if record\n        else "each time it was accepted',
+        tests=("tests/core/epoch/test_protocol_cases.py",),
+    ),
+    Mutation(
+        name="a text is encrypted by chance",
+        file="backfill_assets/query/determinism.py",
+        old='== [[(TokenType.STRING, "ECB")]]',
+        new='!= [[(TokenType.STRING, "GCM")]]',
+        tests=("tests/query/test_rowwise.py",),
+    ),
+    Mutation(
+        name="a column named ecb is taken for a mode",
+        file="backfill_assets/query/determinism.py",
+        old='[[(each.token_type, each.text.upper()) for each in part] for part in mode] == [[(TokenType.STRING, "ECB")]]',
+        new='[[each.text.upper() for each in part] for part in mode] == [["ECB"]]',
+        tests=("tests/query/test_rowwise.py",),
     ),
 )

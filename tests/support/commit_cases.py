@@ -123,6 +123,14 @@ CASES = [
         rows=0,
         epochs=0,
     ),
+    Case(
+        "it was accepted and never done, as by a proxy that answers in the place of a store",
+        outcomes=(Outcome.DID_NOTHING,) * COMMIT_TRIES,
+        error=UnsettledCommitError,
+        says="accepted without an error, but the table's log does not show it",
+        rows=0,
+        epochs=0,
+    ),
     Case("a rival committed the same plan", rival_of_the_same_plan, error=FencedError, says="of the same plan"),
     Case(
         "a rival committed the same plan and our commit lands late",

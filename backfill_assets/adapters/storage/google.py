@@ -5,7 +5,7 @@ session cannot be told keys as a text.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -17,6 +17,16 @@ __all__ = ["GoogleAccess", "google_access", "google_options", "google_settings"]
 _EMULATOR = "STORAGE_EMULATOR_HOST"
 """The variable by which Google's own clients are told of an emulator."""
 _KEYS = ("service_account", "service_account_key", "application_credentials")
+_FILES = frozenset({
+    *("google_service_account", "google_service_account_path", "service_account", "service_account_path"),
+})
+_CONTENTS = frozenset({"google_service_account_key", "service_account_key"})
+_COUNT_BESIDE: Mapping[str, frozenset[str]] = {
+    "service_account": _CONTENTS,
+    "service_account_key": _FILES,
+    "application_credentials": _FILES | _CONTENTS,
+}
+"""The variables, in small letters, with which delta-rs would log in instead, or not at all; it takes them in any case."""
 _NO_KEYS = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
 """The keys with which delta-rs asks an emulator."""
 _CONNECTOR: Mapping[str, str] = {
@@ -57,6 +67,7 @@ def google_access(options: Mapping[str, str], environment: Mapping[str, str]) ->
             f"it has {' and '.join(named)}: expected one of them, as both sides would not choose the same",
             "declare service_account, a file that Spark finds on its machines, too",
         )
+    _check_environment(named, environment)
     emulator = environment.get(_EMULATOR) or _base_of(options.get("service_account_key", "")) or None
     if emulator is not None and (urlsplit(emulator).scheme != "http" or not is_loopback(emulator)):
         raise unusable(
@@ -68,11 +79,28 @@ def google_access(options: Mapping[str, str], environment: Mapping[str, str]) ->
 
 def google_options(options: Mapping[str, str], access: GoogleAccess) -> dict[str, str]:
     """The options of delta-rs: those that are declared, and what the environment adds to them."""
+    signed = {**options, "skip_signature": "false"}  # whatever a variable of the environment says
     if access.emulator is None:
-        return dict(options)
-    others = {name: value for name, value in options.items() if name not in _KEYS}
+        return signed
+    others = {name: value for name, value in signed.items() if name not in _KEYS}
     keys = json.dumps({**_NO_KEYS, "gcs_base_url": access.emulator})
     return {**others, "service_account_key": keys, "allow_http": "true"}
+
+
+def _check_environment(named: Sequence[str], environment: Mapping[str, str]) -> None:
+    """Refuse variables with which delta-rs would log in otherwise than as it is declared, or ask another store than Spark."""
+    found = sorted(name for way in named for name in environment if name.lower() in _COUNT_BESIDE[way])
+    if found:
+        raise unusable(
+            f"its {named[0]} is declared, and the environment has {found[0]}, which delta-rs would use as well",
+            f"unset {found[0]}, or declare no keys, so that each side finds its own",
+        )
+    for name in sorted(each for each in environment if each.lower() in _CONTENTS):
+        if not named and not environment.get(_EMULATOR) and '"gcs_base_url"' in environment[name]:
+            raise unusable(
+                f"the environment has {name}, which tells delta-rs alone of another store than Google's",
+                f"unset {name}, or name an emulator on this machine by {_EMULATOR}",
+            )
 
 
 def _base_of(keys: str) -> str:

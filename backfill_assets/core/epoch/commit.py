@@ -63,9 +63,14 @@ def _unsettled(record: CommitRecord, errors: Sequence[Exception], *, alone: bool
         if alone
         else "if it happens again, look for a job that keeps changing the table"
     )
+    last = (
+        f"the last error was: {errors[-1]}"
+        if errors
+        else "each time it was accepted without an error, but the table's log does not show it, as where something between "
+        "this machine and the store answers in its place, or the store's lists lag behind"
+    )
     error = UnsettledCommitError(
-        f"{record.target}: the commit of epoch {record.epoch} failed {COMMIT_TRIES} times; the last error "
-        f"was: {errors[-1] if errors else 'none'}",
+        f"{record.target}: the commit of epoch {record.epoch} failed {COMMIT_TRIES} times; {last}",
         hint=f"nothing was lost; run it again; {hint}",
     )
     error.__cause__ = errors[-1] if errors else None

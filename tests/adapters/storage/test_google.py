@@ -47,7 +47,7 @@ def test_spark_is_told_of_a_file_with_keys_and_finds_others_for_itself(
 ) -> None:
     found = place(**keys)
     assert login(found) == expected
-    assert found.storage_options == keys
+    assert found.storage_options == {**keys, "skip_signature": "false"}
     assert found.spark_settings["fs.gs.impl"] == CONNECTOR
     assert "a-secret" not in str(found.spark_settings)
     assert found.spark_settings["parquet.hadoop.vectored.io.enabled"] == "false"
@@ -77,6 +77,45 @@ def test_an_emulator_on_this_machine_is_told_to_both_sides(monkeypatch: pytest.M
     assert found.storage_options["allow_http"] == "true"
     assert found.spark_settings["fs.gs.storage.root.url"] == f"{EMULATOR}/"
     assert login(found) == {"type": "UNAUTHENTICATED"}
+
+
+KEY = '{"private_key": "a-secret"}'
+
+
+@pytest.mark.parametrize(
+    ("keys", "variable"),
+    [
+        ({"service_account": "/a"}, "GOOGLE_SERVICE_ACCOUNT_KEY"),
+        ({"service_account": "/a"}, "service_account_key"),
+        ({"service_account_key": KEY}, "GOOGLE_SERVICE_ACCOUNT"),
+        ({"service_account_key": KEY}, "GOOGLE_SERVICE_ACCOUNT_PATH"),
+        ({"application_credentials": "/a"}, "SERVICE_ACCOUNT"),
+        ({"application_credentials": "/a"}, "GOOGLE_SERVICE_ACCOUNT_KEY"),
+    ],
+)
+def test_a_variable_that_counts_beside_declared_keys_is_refused(
+    keys: dict[str, str], variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "another-secret")
+    with pytest.raises(DeclarationError, match=f"the environment has {variable}, which") as raised:
+        place(**keys)
+    assert "another-secret" not in str(raised.value)
+
+
+def test_variables_that_do_not_count_are_let_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/another")
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "/another")
+    monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
+    assert place(service_account="/a").storage_options == {"service_account": "/a", "skip_signature": "false"}
+    assert place().storage_options == {"skip_signature": "false"}
+
+
+def test_a_variable_that_names_another_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("google_service_account_key", '{"gcs_base_url": "http://store.example"}')
+    with pytest.raises(DeclarationError, match="google_service_account_key, which tells delta-rs alone of another"):
+        place()
+    monkeypatch.setenv("STORAGE_EMULATOR_HOST", EMULATOR)
+    assert json.loads(place().storage_options["service_account_key"])["gcs_base_url"] == EMULATOR
 
 
 @pytest.mark.parametrize("address", ["https://127.0.0.1:4443", "http://store.example"])

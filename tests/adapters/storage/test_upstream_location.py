@@ -133,10 +133,10 @@ def test_google_is_told_to_spark_beside_whatever_reaches_the_warehouse() -> None
     for warehouse in (local(), on_s3(**KEYS)):
         found = at(warehouse, "gs://raw/t", {"provider": "gcs", "service_account": "a.json"})
         assert isinstance(found, TableElsewhere)
-        assert found.storage_options == {"service_account": "a.json"}
+        assert found.storage_options == {"service_account": "a.json", "skip_signature": "false"}
         assert found.spark_settings["fs.gs.auth.service.account.json.keyfile"] == "a.json"
         assert found.store == "gs://"
-    assert dict(at(on_s3(**KEYS), "gs://raw/t").storage_options) == {}
+    assert dict(at(on_s3(**KEYS), "gs://raw/t").storage_options) == {"skip_signature": "false"}
 
 
 AZURE = "abfss://raw@mine.dfs.core.windows.net/t"
