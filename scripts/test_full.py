@@ -16,7 +16,7 @@ __all__ = ["commit_of_project", "main"]
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / ".backfill" / "test-full.json"
-PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--durations", "10")
+PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
 CONTRACT = "tests/e2e/kills/test_contract.py"
 KILLS = [f"tests/e2e/kills/test_{each}.py" for each in ("kill_rules", "kill_snapshot", "kill_replace", "rivals")]
 PLACES = {

@@ -26,6 +26,9 @@ settings.register_profile(
 )
 settings.load_profile("backfill")
 
+_FIRST = [("e2e", "kafka"), ("e2e", "cluster")]
+"""The folders whose tests come first: by then the short demo of the gate has ended, whose Spark needs memory, too."""
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """The process that began the run watches over the servers of all its workers, and of the runs within it.
@@ -40,6 +43,17 @@ def pytest_configure(config: pytest.Config) -> None:
     if FOLDER not in os.environ:
         guard = Guard()
         config.add_cleanup(guard.close)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put tests in an order in which both processes end together, and need little memory: a Spark cluster while the others
+    are small, and at the end many short files."""
+    items.sort(key=lambda item: _turn(item.path.relative_to(Path(__file__).parent)))
+
+
+def _turn(file: Path) -> int:
+    folders = file.parts[:2]
+    return _FIRST.index(folders) if folders in _FIRST else len(_FIRST) + (folders[0] != "e2e")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -272,8 +272,6 @@ REFUSED = [
     ("NOT_DETERMINISTIC", "SELECT rand() AS r FROM orders"),
     ("NOT_DETERMINISTIC", "SELECT system.builtin.rand(1) AS r FROM orders"),
     ("NOT_DETERMINISTIC", "SELECT UUID() AS r FROM orders"),
-    ("NOT_DETERMINISTIC", "SELECT hex(aes_encrypt(x, x)) AS r FROM orders"),
-    ("NOT_DETERMINISTIC", "SELECT hex(aes_encrypt(x, x, 'CBC')) AS r FROM orders"),
     ("NOT_DETERMINISTIC", "SELECT hex(aes_encrypt(x, x, ecb)) AS r FROM orders"),
     (
         "NOT_DETERMINISTIC",
