@@ -17,12 +17,15 @@ __all__ = ["commit_of_project", "main"]
 ROOT = Path(__file__).resolve().parent.parent
 NOTES = ROOT / ".backfill" / "test-full.json"
 PYTEST = ("-m", "pytest", "--numprocesses", "2", "--dist", "loadfile", "--no-loadscope-reorder", "--durations", "10")
+ALONE = ("-m", "pytest", "--durations", "10")
 CONTRACT = "tests/e2e/kills/test_contract.py"
 KILLS = [f"tests/e2e/kills/test_{each}.py" for each in ("kill_rules", "kill_snapshot", "kill_replace", "rivals")]
+DAMAGE = [f"tests/e2e/damage/test_checks_catch{each}.py" for each in ("", "_tables")]
 PLACES = {
     "contract-s3": "s3",
     "contract-cluster": "cluster",
     "damage-s3": "checks_on_s3",
+    "damage-cluster": "checks_on_cluster",
     "azure": "azure",
     "google": "gcs",
 }
@@ -36,14 +39,15 @@ PARTS = {
     # Once more where the warehouse is on S3 and Spark a server, or a cluster: the contract of all strategies, kills at the
     # steps of their epochs, rivals; and the checks, of copies there of tables that are damaged.
     "contract-s3": (*PYTEST, "-m", "not disk", CONTRACT, *KILLS),
-    "damage-s3": (*PYTEST, *(f"tests/e2e/damage/test_checks_catch{each}.py" for each in ("", "_tables"))),
+    "damage-s3": (*PYTEST, *DAMAGE),
     # In one process: the cluster is small, and tests kill parts of it that all of them use.
-    "contract-cluster": ("-m", "pytest", "--durations", "10", CONTRACT),
-    "cluster": ("-m", "pytest", "--durations", "10", "tests/e2e/cluster"),
+    "contract-cluster": (*ALONE, "-m", "not disk", CONTRACT, *KILLS, "tests/e2e/kills/test_lost_server.py"),
+    "damage-cluster": (*ALONE, *DAMAGE),
+    "cluster": (*ALONE, "tests/e2e/cluster"),
     # With an emulator, which needs Node.js.
-    "azure": ("-m", "pytest", "--durations", "10", "tests/e2e/elsewhere"),
+    "azure": (*ALONE, "tests/e2e/elsewhere"),
     # The same with one of Google's store, which needs Go.
-    "google": ("-m", "pytest", "--durations", "10", "tests/e2e/elsewhere/test_in_a_store.py"),
+    "google": (*ALONE, "tests/e2e/elsewhere/test_in_a_store.py"),
     "mutations": ("-m", "tests.mutations"),
     "demo": ("-m", "examples.demo"),
     "demo-cluster": ("-m", "examples.demo", "--cluster"),

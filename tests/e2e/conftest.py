@@ -12,7 +12,7 @@ from tests.support.fake_gcs import fake_gcs
 from tests.support.processes import Processes
 from tests.support.project import Project, storage_on_s3, warehouse_on_s3
 from tests.support.servers import s3_store, spark_remote
-from tests.support.settings import PLACE, SPARK
+from tests.support.settings import ON_A_CLUSTER, PLACE, SPARK
 from tests.support.spark_workers import Cluster
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def spark() -> "SparkSession":
 @pytest.fixture(scope="session")
 def remote() -> str:
     """A Spark Connect server, with its token, for runs in processes of their own, especially those that are killed."""
-    return Cluster.whole().remote if PLACE == "cluster" else spark_remote()
+    return Cluster.whole().remote if ON_A_CLUSTER else spark_remote()
 
 
 @pytest.fixture(scope="session", autouse=PLACE != "disk")

@@ -16,11 +16,12 @@ LIMIT = 500
 
 
 def over_connect(remote: str, function: Callable[..., object], *arguments: object) -> Any:
-    """The result (as JSON) of a function of a module for these string arguments; without a server it may start a Spark."""
+    """The result (as JSON) of a function of a module for these string arguments; without a server it may find another one, or
+    start a Spark."""
     done = subprocess.run(
         [sys.executable, "-m", __name__, function.__module__, function.__name__, *map(str, arguments)],
         cwd=Path(__file__).parents[2],
-        env={**os.environ, **({"SPARK_REMOTE": remote} if remote else {})},
+        env={**os.environ, "SPARK_REMOTE": remote},
         capture_output=True,
         text=True,
         check=False,

@@ -25,7 +25,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.declare.model import Declared
 from tests.support.servers import s3_store
-from tests.support.settings import FULL, IN_A_STORE, PLACE, SPARK
+from tests.support.settings import CHECKS_ELSEWHERE, FULL, IN_A_STORE, PLACE, SPARK
 
 SECONDS = 30
 SAMPLES = "" if FULL else None
@@ -121,7 +121,7 @@ class Project:
         self, name: str, check: str = "exactly_once", *, full: bool = True, seed: str | None = SAMPLES
     ) -> Outcome:
         """Run one check. Samples are read without Spark only in the full proof; the gate has separate tests for them."""
-        if PLACE != "checks_on_s3":
+        if not CHECKS_ELSEWHERE:
             return run_check(self.workspace(), name, check, full=full, seed=seed)
         there, here = self._copied_to_s3(), self.root / self.warehouse
         outcome = run_check(there.workspace(), name, check, full=full, seed=seed)

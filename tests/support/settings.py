@@ -5,7 +5,19 @@ from typing import Any
 
 import pytest
 
-__all__ = ["FULL", "IN_A_STORE", "JAVA", "PLACE", "QUICK", "SPARK", "examples", "one_in_gate", "seeds"]
+__all__ = [
+    "CHECKS_ELSEWHERE",
+    "FULL",
+    "IN_A_STORE",
+    "JAVA",
+    "ON_A_CLUSTER",
+    "PLACE",
+    "QUICK",
+    "SPARK",
+    "examples",
+    "one_in_gate",
+    "seeds",
+]
 
 FULL = os.environ.get("BACKFILL_TEST_FULL") == "1"
 """Whether this is the full proof."""
@@ -16,7 +28,9 @@ QUICK = os.environ.get("BACKFILL_TEST_QUICK") == "1"
 PLACE = os.environ.get("BACKFILL_TEST_PLACE", "disk")
 """Where tables of projects lie and Spark computes: on a `disk`, with Spark in each process; on `s3`, with a Spark server; the
 same on a `cluster`; in an emulator of `azure` or `gcs`, with a Spark server; or on a disk, and only checks are made of copies
-on S3 (`checks_on_s3`)."""
+on S3 (`checks_on_s3`), by a Spark server or by a cluster (`checks_on_cluster`)."""
+ON_A_CLUSTER = PLACE in {"cluster", "checks_on_cluster"}
+CHECKS_ELSEWHERE = PLACE in {"checks_on_s3", "checks_on_cluster"}
 IN_A_STORE = ("s3", "cluster", "azure", "gcs")
 """The places where tables of projects lie in a store."""
 

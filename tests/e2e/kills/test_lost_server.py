@@ -19,11 +19,12 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import SparkLostError
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
+from tests.support.settings import ON_A_CLUSTER
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
 ROWS = 10
-NEEDS = SparkNeeds(memory="1g")
+NEEDS = SparkNeeds(memory="1g", stores=frozenset({"s3"} if ON_A_CLUSTER else ()), cluster=ON_A_CLUSTER)
 IN_TIME = RUNNING_SECONDS + 45
 SIGN_OF_LIFE, CONNECTION = 30, 10
 HANGS_IN_TIME = SIGN_OF_LIFE + RUNNING_SECONDS + CONNECTION + ATTACHING_SECONDS + CONNECTION + 5
