@@ -241,4 +241,25 @@ VARIABLES: tuple[Mutation, ...] = (
         new='[[each.text.upper() for each in part] for part in mode] == [["ECB"]]',
         tests=("tests/query/test_rowwise.py",),
     ),
+    Mutation(
+        name="a sum of hundreds of terms is nested as deep",
+        file="backfill_assets/adapters/compute/staged_rows.py",
+        old="_TERMS = 16",
+        new="_TERMS = 10_000",
+        tests=("tests/e2e/tables/test_wide_keys.py",),
+    ),
+    Mutation(
+        name="a lack of memory is told as an error of computing",
+        file="backfill_assets/adapters/compute/setup_errors.py",
+        old='(r"OutOfMemoryError|Not',
+        new='(r"Not',
+        tests=("tests/adapters/compute/test_poison_errors.py",),
+    ),
+    Mutation(
+        name="an error that only announces another hides it",
+        file="backfill_assets/adapters/compute/spark_errors.py",
+        old='is_announced = lines[0].rstrip().endswith(":")',
+        new="is_announced = False",
+        tests=("tests/adapters/compute/test_poison_errors.py",),
+    ),
 )

@@ -23,7 +23,6 @@ __all__ = ["FOLDER", "Guard", "cluster_folder", "cluster_root", "remote_of", "s3
 FOLDER = "BACKFILL_TEST_SERVERS"
 """The environment variable with the folder in which the servers' addresses are stored, for all processes of a run."""
 _CLUSTER = "cluster"
-_CLUSTER_DRIVER = "512m"  # it computes nothing; in the gate it runs beside two other Sparks
 _STORES = frozenset({PLACE if PLACE in {"azure", "gcs"} else "s3"})
 """The providers of the stores that the run's Spark server reaches."""
 
@@ -89,7 +88,7 @@ def cluster_root() -> Path:
     from backfill_assets.adapters.local.servers import SparkNeeds, up
 
     root = cluster_folder()
-    up(root, kafka=False, needs=SparkNeeds(memory=_CLUSTER_DRIVER, stores=frozenset({"s3"}), cluster=True))
+    up(root, kafka=False, needs=SparkNeeds(stores=frozenset({"s3"}), cluster=True))
     return root
 
 

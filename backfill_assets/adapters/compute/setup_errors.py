@@ -1,4 +1,4 @@
-"""Errors of Spark that its set-up causes, not the data: jars, keys, rights, buckets, hosts, disks."""
+"""Errors of Spark that its set-up causes, not the data: jars, keys, rights, buckets, hosts, memory, disks."""
 
 import re
 
@@ -7,6 +7,10 @@ __all__ = ["setup_remedy"]
 _JARS = "start Spark with the jars of its connectors (`backfill up` and sessions in the run's process have them)"
 _KEYS = "check the keys that Spark uses for this store, and their rights to read, write and delete below the warehouse"
 _PLACE = "check the names of bucket and host, the endpoint and the region"
+_MEMORY = (
+    "give Spark more memory: its driver by `driver_memory` of SparkResource, or spark.driver.memory of its server, or its "
+    "executors by spark.executor.memory. A lower spark.sql.autoBroadcastJoinThreshold needs less in the driver"
+)
 _REMEDIES = (
     (r"DATA_SOURCE_NOT_FOUND|ClassNotFoundException|NoClassDefFoundError|No FileSystem for scheme", _JARS),
     (
@@ -15,6 +19,7 @@ _REMEDIES = (
         _KEYS,
     ),
     (r"NoSuchBucket|UnknownStoreException|UnknownHostException", _PLACE),
+    (r"OutOfMemoryError|Not enough memory to build and broadcast", _MEMORY),
     (r"No space left on device|Disk quota exceeded", "make room on the disks of Spark's executors"),
 )
 

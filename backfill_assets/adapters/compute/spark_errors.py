@@ -58,9 +58,11 @@ def _raised(error: Exception) -> str:
 def reason_of(error: Exception) -> str:
     """Spark's own message, in one line: PySpark puts some errors of Java into a text that begins with the call."""
     lines = str(error).strip().splitlines() or ["no message"]
+    causes = [each.removeprefix(_CAUSE) for each in map(str.strip, lines) if each.startswith(_CAUSE)]
     if not lines[0].startswith(_CALLED):
-        return lines[0]
+        # Some errors only announce others, in the lines that follow.
+        is_announced = lines[0].rstrip().endswith(":")
+        return " ".join(each.strip() for each in [lines[0], *(causes[-1:] or lines[1:2])]) if is_announced else lines[0]
     raised = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
     named = next(filter(None, map(_NAMED.search, lines)), None)
-    causes = [line.removeprefix(_CAUSE) for line in lines if line.startswith(_CAUSE)]
     return "; cause: ".join([named.group() if named else raised, *causes[-1:]])

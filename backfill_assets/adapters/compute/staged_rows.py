@@ -7,7 +7,7 @@ Rows to be merged have their operation in `__op` (insert, update, delete): the n
 """
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
@@ -43,6 +43,7 @@ __all__ = [
 FEW_BYTES = 32 * 2**20
 """The bytes of rows that this process may write itself, as they are in memory."""
 _BYTES = "__bytes"
+_TERMS = 16
 _WIDE = 16
 """Bytes of a value of fixed length, at most; and what a text takes besides its own."""
 _FIXED = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "decimal")
@@ -204,9 +205,15 @@ def _by_operation(rows: "pa.Table", inside: str) -> "dict[str, pa.Table]":
 
 def bytes_of(columns: Iterable[tuple[str, str]]) -> str:
     """SQL for the bytes of a row of these columns, which have these types."""
-    return " + ".join(
-        str(_WIDE) if kind.startswith(_FIXED) else _long(backquoted(name), kind) for name, kind in columns
-    )
+    return _sum([str(_WIDE) if kind.startswith(_FIXED) else _long(backquoted(name), kind) for name, kind in columns])
+
+
+def _sum(terms: Sequence[str]) -> str:
+    """SQL for a sum, in brackets that halve it: Spark cannot read one of hundreds of terms that is nested as deep."""
+    if len(terms) <= _TERMS:
+        return " + ".join(terms)
+    middle = len(terms) // 2
+    return f"({_sum(terms[:middle])}) + ({_sum(terms[middle:])})"
 
 
 def _long(name: str, kind: str) -> str:

@@ -122,6 +122,8 @@ def test_a_file_that_cannot_be_read_is_named_and_how_it_is_mended() -> None:
     [
         ("", "no message"),
         ("[SOME] text\n: more", "[SOME] text"),
+        ("[MANY] failures: \n    1. the first\n    2. another", "[MANY] failures: 1. the first"),
+        ("Thrown in awaitResult: \n\nJVM:\n\tat x\nCaused by: some\nCaused by: Heap", "Thrown in awaitResult: Heap"),
         ("An error occurred while calling o1.x.\n: java.lang.Error: why\n\tat y", "java.lang.Error: why"),
         ("An error occurred while calling o1.x. Trace:", "An error occurred while calling o1.x. Trace:"),
     ],
@@ -176,6 +178,14 @@ def test_a_server_that_is_lost_during_the_search_is_not_a_failed_search() -> Non
         ("java.nio.file.AccessDeniedException: s3a://lake/x: ExpiredToken", "keys"),
         ("org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://lake/': NoSuchBucket", "bucket"),
         ("java.io.IOException: No space left on device", "disks"),
+        (
+            "Exception thrown in awaitResult: \n\nCaused by: java.lang.OutOfMemoryError: Java heap space",
+            "driver_memory",
+        ),
+        (
+            "[MANY] failures:\n1. Not enough memory to build and broadcast the table to all worker nodes.",
+            "autoBroadcast",
+        ),
     ],
 )
 def test_what_sparks_set_up_causes_is_not_an_error_of_computing(text: str, remedy: str) -> None:

@@ -1,6 +1,7 @@
 """Keys of many columns, and keys that are cut into many ranges, over Spark Connect, which does not accept deep
 expressions."""
 
+from collections import Counter
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.key_ranges import in_ranges
+from backfill_assets.adapters.compute.staged_rows import bytes_of
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.app.table_checks import CHECKS
@@ -78,3 +80,26 @@ def in_many_ranges(root: str) -> list[int]:
 def test_rows_of_many_key_ranges_are_read_exactly_over_spark_connect(lake: Lake, remote: str) -> None:
     wanted = [number for number in range(10 * RANGES) if 3 <= number % 10 <= 6]
     assert over_connect(remote, in_many_ranges, lake.project.root) == wanted
+
+
+def test_the_bytes_of_rows_with_a_thousand_columns_are_counted(spark: "SparkSession") -> None:
+    columns = [(f"c{number}", "string") for number in range(1_000)]
+    rows = spark.range(1).selectExpr(*(f"'ab' AS {name}" for name, _ in columns))
+    assert [row.n for row in rows.selectExpr(f"{bytes_of(columns)} AS n").collect()] == [18_000]
+
+
+@pytest.mark.full
+def test_a_join_of_tables_with_hundreds_of_columns_is_followed(lake: Lake) -> None:
+    columns = [f"c{number}" for number in range(300)]
+    for name in ("a", "b"):
+        lake.append(name, ({"id": at, **{each: f"{name} {each} {at}" for each in columns}} for at in range(4)))
+    others = ", ".join(f"b.{each} AS b_{each}" for each in columns)
+    lake.view("wide", f"SELECT a.*, {others} FROM a LEFT JOIN b ON a.id = b.id + 1", lake.table("a"), lake.table("b"))
+    lake.project.refresh("wide")
+    DeltaTable(lake.path("b")).update({"c7": "'new'"}, predicate="id = 2")
+    lake.project.refresh("wide")
+    there = {1: "b c7 0", 2: "b c7 1", 3: "new", 0: None}
+    assert lake.project.rows("wide", "id", "c299", "b_c7") == Counter(
+        (at, f"a c299 {at}", there[at]) for at in range(4)
+    )
+    assert lake.project.check("wide").passed
