@@ -141,8 +141,10 @@ def hang_and_interrupt(root: str) -> list[object]:
 def server(tmp_path: Path) -> Iterator[Path]:
     up(tmp_path, kafka=False, needs=NEEDS)
     yield tmp_path
-    kill(str(tmp_path))  # one that hangs ends in no other way
-    down(tmp_path)
+    try:
+        kill(str(tmp_path))  # one that hangs ends in no other way
+    finally:
+        down(tmp_path)
 
 
 def test_a_run_goes_on_when_its_server_was_killed_and_started_again(server: Path) -> None:
