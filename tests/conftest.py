@@ -27,7 +27,8 @@ settings.register_profile(
 settings.load_profile("backfill")
 
 _FIRST = [("e2e", "kafka"), ("e2e", "cluster")]
-"""The folders whose tests come first: by then the short demo of the gate has ended, whose Spark needs memory, too."""
+"""The folders whose tests come first. The cluster is second: by then the gate's short demo, whose Spark needs memory, too,
+has ended."""
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -52,7 +52,6 @@ _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 
 _ENVIRONMENT: Final = frozenset({"collations", "python_worker_logs", "sql_keywords"})
-_ENCRYPTS: Final = "aes_encrypt"
 _LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUANTIFIERS: Final = frozenset({"any", "some"})
 CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
@@ -149,14 +148,16 @@ def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
             continue
         if name in _QUANTIFIERS and index and tokens[index - 1].token_type in _LIKES:
             continue
-        if name in REFUSED_FUNCTIONS and not (name == _ENCRYPTS and _is_by_block(tokens, index)):
+        if name in REFUSED_FUNCTIONS and not _encrypts_by_block(tokens, index):
             yield name, REFUSED_FUNCTIONS[name]
         if name in ZERO_ARGUMENT_CLOCKS and tokens[index + 2].token_type == TokenType.R_PAREN:
             yield name, "NOT_DETERMINISTIC"
 
 
-def _is_by_block(tokens: Sequence[Token], at: int) -> bool:
+def _encrypts_by_block(tokens: Sequence[Token], at: int) -> bool:
     """Whether a call encrypts in mode ECB, which alone needs no initialization vector."""
+    if tokens[at].text.lower() != "aes_encrypt":
+        return False
     mode = items_of(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1])[2:3]
     return [[(each.token_type, each.text.upper()) for each in part] for part in mode] == [[(TokenType.STRING, "ECB")]]
 
@@ -167,7 +168,7 @@ def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
             empty = name in ZERO_ARGUMENT_CLOCKS
-            calls = (at for at, called in _calls(tokens) if called == name)
+            calls = (at for at, called in _calls(tokens) if called == name and not _encrypts_by_block(tokens, at))
             at = next(at for at in calls if not empty or tokens[at + 2].token_type == TokenType.R_PAREN)
             raise refused_call(
                 "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name, place(tokens[at])

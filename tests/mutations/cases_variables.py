@@ -203,14 +203,14 @@ VARIABLES: tuple[Mutation, ...] = (
         name="a variable with a file of keys counts beside keys that are declared for Google",
         file=GOOGLE,
         old='    "service_account_key": _FILES,',
-        new='    "service_account_key": frozenset(),',
+        new='    "service_account_key": (),',
         tests=GOOGLE_TEST,
     ),
     Mutation(
         name="a variable tells one side alone of another store than Google's",
         file=GOOGLE,
-        old="if not named and not environment.get(_EMULATOR) and",
-        new="if named and not environment.get(_EMULATOR) and",
+        old="_base_of(environment.get(_CONTENT, ",
+        new='_base_of(environment.get("", ',
         tests=GOOGLE_TEST,
     ),
     Mutation(
@@ -258,8 +258,8 @@ VARIABLES: tuple[Mutation, ...] = (
     Mutation(
         name="an error that only announces another hides it",
         file="backfill_assets/adapters/compute/spark_errors.py",
-        old='is_announced = lines[0].rstrip().endswith(":")',
-        new="is_announced = False",
+        old='announces = lines[0].rstrip().endswith(":")',
+        new="announces = False",
         tests=("tests/adapters/compute/test_poison_errors.py",),
     ),
 )

@@ -61,8 +61,8 @@ def reason_of(error: Exception) -> str:
     causes = [each.removeprefix(_CAUSE) for each in map(str.strip, lines) if each.startswith(_CAUSE)]
     if not lines[0].startswith(_CALLED):
         # Some errors only announce others, in the lines that follow.
-        is_announced = lines[0].rstrip().endswith(":")
-        return " ".join(each.strip() for each in [lines[0], *(causes[-1:] or lines[1:2])]) if is_announced else lines[0]
+        announces = lines[0].rstrip().endswith(":")
+        return " ".join(" ".join([lines[0], *(causes[-1:] or lines[1:2])]).split()) if announces else lines[0]
     raised = next((line[2:] for line in lines if line.startswith(": ")), lines[0])
     named = next(filter(None, map(_NAMED.search, lines)), None)
     return "; cause: ".join([named.group() if named else raised, *causes[-1:]])

@@ -44,6 +44,7 @@ FEW_BYTES = 32 * 2**20
 """The bytes of rows that this process may write itself, as they are in memory."""
 _BYTES = "__bytes"
 _TERMS = 16
+"""The most terms of a sum that stand beside each other."""
 _WIDE = 16
 """Bytes of a value of fixed length, at most; and what a text takes besides its own."""
 _FIXED = ("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "decimal")
@@ -209,7 +210,7 @@ def bytes_of(columns: Iterable[tuple[str, str]]) -> str:
 
 
 def _sum(terms: Sequence[str]) -> str:
-    """SQL for a sum, in brackets that halve it: Spark cannot read one of hundreds of terms that is nested as deep."""
+    """SQL for a sum, halved by brackets: Spark nests a plain one as deep as it has terms, and fails at some hundreds."""
     if len(terms) <= _TERMS:
         return " + ".join(terms)
     middle = len(terms) // 2

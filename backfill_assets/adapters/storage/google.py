@@ -17,16 +17,14 @@ __all__ = ["GoogleAccess", "google_access", "google_options", "google_settings"]
 _EMULATOR = "STORAGE_EMULATOR_HOST"
 """The variable by which Google's own clients are told of an emulator."""
 _KEYS = ("service_account", "service_account_key", "application_credentials")
-_FILES = frozenset({
-    *("google_service_account", "google_service_account_path", "service_account", "service_account_path"),
-})
-_CONTENTS = frozenset({"google_service_account_key", "service_account_key"})
-_COUNT_BESIDE: Mapping[str, frozenset[str]] = {
-    "service_account": _CONTENTS,
+_FILES = ("GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH")
+_CONTENT = "GOOGLE_SERVICE_ACCOUNT_KEY"
+_COUNT_BESIDE: Mapping[str, tuple[str, ...]] = {
+    "service_account": (_CONTENT,),
     "service_account_key": _FILES,
-    "application_credentials": _FILES | _CONTENTS,
+    "application_credentials": (*_FILES, _CONTENT),
 }
-"""The variables, in small letters, with which delta-rs would log in instead, or not at all; it takes them in any case."""
+"""The variables with which delta-rs would log in instead, or not at all."""
 _NO_KEYS = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
 """The keys with which delta-rs asks an emulator."""
 _CONNECTOR: Mapping[str, str] = {
@@ -89,18 +87,17 @@ def google_options(options: Mapping[str, str], access: GoogleAccess) -> dict[str
 
 def _check_environment(named: Sequence[str], environment: Mapping[str, str]) -> None:
     """Refuse variables with which delta-rs would log in otherwise than as it is declared, or ask another store than Spark."""
-    found = sorted(name for way in named for name in environment if name.lower() in _COUNT_BESIDE[way])
+    found = [name for way in named for name in _COUNT_BESIDE[way] if name in environment]
     if found:
         raise unusable(
             f"its {named[0]} is declared, and the environment has {found[0]}, which delta-rs would use as well",
             f"unset {found[0]}, or declare no keys, so that each side finds its own",
         )
-    for name in sorted(each for each in environment if each.lower() in _CONTENTS):
-        if not named and not environment.get(_EMULATOR) and '"gcs_base_url"' in environment[name]:
-            raise unusable(
-                f"the environment has {name}, which tells delta-rs alone of another store than Google's",
-                f"unset {name}, or name an emulator on this machine by {_EMULATOR}",
-            )
+    if not named and not environment.get(_EMULATOR) and _base_of(environment.get(_CONTENT, "")):
+        raise unusable(
+            f"the environment has {_CONTENT}, which tells delta-rs alone of another store than Google's",
+            f"unset {_CONTENT}, or name an emulator on this machine by {_EMULATOR}",
+        )
 
 
 def _base_of(keys: str) -> str:
@@ -108,7 +105,9 @@ def _base_of(keys: str) -> str:
     try:
         found = json.loads(keys or "{}")
     except ValueError:
-        raise unusable("its service_account_key is no JSON", "give the content of the file with the keys") from None
+        raise unusable(
+            f"its service_account_key, or {_CONTENT}, is no JSON", "give the content of the file with the keys"
+        ) from None
     return str(found.get("gcs_base_url", "")) if isinstance(found, dict) else ""
 
 

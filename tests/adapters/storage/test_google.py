@@ -60,7 +60,7 @@ def test_spark_is_told_of_a_file_with_keys_and_finds_others_for_itself(
     ("keys", "named"),
     [
         ({"service_account": "a", "application_credentials": "b"}, "service_account and application_credentials"),
-        ({"service_account_key": "{"}, "service_account_key is no JSON"),
+        ({"service_account_key": "{"}, "service_account_key, or GOOGLE_SERVICE_ACCOUNT_KEY, is no JSON"),
         ({"service_account_key": '{"gcs_base_url": "http://store.example"}'}, "expected an emulator on this machine"),
     ],
 )
@@ -86,10 +86,9 @@ KEY = '{"private_key": "a-secret"}'
     ("keys", "variable"),
     [
         ({"service_account": "/a"}, "GOOGLE_SERVICE_ACCOUNT_KEY"),
-        ({"service_account": "/a"}, "service_account_key"),
         ({"service_account_key": KEY}, "GOOGLE_SERVICE_ACCOUNT"),
         ({"service_account_key": KEY}, "GOOGLE_SERVICE_ACCOUNT_PATH"),
-        ({"application_credentials": "/a"}, "SERVICE_ACCOUNT"),
+        ({"application_credentials": "/a"}, "GOOGLE_SERVICE_ACCOUNT"),
         ({"application_credentials": "/a"}, "GOOGLE_SERVICE_ACCOUNT_KEY"),
     ],
 )
@@ -106,13 +105,14 @@ def test_variables_that_do_not_count_are_let_be(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/another")
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "/another")
     monkeypatch.setenv("GOOGLE_SKIP_SIGNATURE", "true")
+    monkeypatch.setenv("SERVICE_ACCOUNT_KEY", KEY)
     assert place(service_account="/a").storage_options == {"service_account": "/a", "skip_signature": "false"}
     assert place().storage_options == {"skip_signature": "false"}
 
 
 def test_a_variable_that_names_another_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("google_service_account_key", '{"gcs_base_url": "http://store.example"}')
-    with pytest.raises(DeclarationError, match="google_service_account_key, which tells delta-rs alone of another"):
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT_KEY", '{"gcs_base_url": "http://store.example"}')
+    with pytest.raises(DeclarationError, match="GOOGLE_SERVICE_ACCOUNT_KEY, which tells delta-rs alone of another"):
         place()
     monkeypatch.setenv("STORAGE_EMULATOR_HOST", EMULATOR)
     assert json.loads(place().storage_options["service_account_key"])["gcs_base_url"] == EMULATOR
