@@ -80,21 +80,22 @@ def empty_batch(spark: "SparkSession", query: Query, columns: Mapping[str, Seque
 def changed_groups(
     query: AggregateQuery,
     changes: "DataFrame",
-    old: "DataFrame",
+    old: "DataFrame | None",
     upstream: "Callable[[], DataFrame] | None" = None,
     *,
     rows: int,
+    together: bool = False,
 ) -> "DataFrame":
     """The final rows of the groups that `changes` (about `rows` of them, see `signed`) touch, given the view's `old`
-    rows.
+    rows, None if it has none. One task does it where both are few `together`.
 
     `upstream` returns all rows, for aggregates from which a value cannot be removed; without it, rows are only ever
     added.
     """
     from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows, maintained
 
-    few = touched_fit(groups_of_rows(query, changes), most=rows)
-    return maintained(query, changes, old, upstream, few=few)
+    few = together or touched_fit(groups_of_rows(query, changes), most=rows)
+    return maintained(query, changes, old, upstream, few=few, together=together)
 
 
 def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":

@@ -27,6 +27,7 @@ from backfill_assets.query.spelling import backquoted
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 __all__ = [
     "FEW_BYTES",
@@ -75,11 +76,12 @@ class StagingFolder:
         """The files with rows that were written into it, each with rows, columns and statistics, sorted by path."""
         return tuple(sorted(self._written, key=lambda each: each.path))
 
-    def read(self, spark: "SparkSession", inside: str) -> "DataFrame":
-        """The rows of the files in a folder inside, with the columns that folders further inside are named by."""
+    def read(self, spark: "SparkSession", inside: str, schema: "StructType | None" = None) -> "DataFrame":
+        """The rows of the files in a folder inside, with the columns that folders further inside are named by. Without their
+        schema, Spark looks for it in the files by a job of its own."""
         folder = self._child(inside)
         paths = [self.table.child(each.path) for each in self.files() if each.path.startswith(f"{folder}/")]
-        return parquet_files(spark, paths, basePath=self.table.child(folder))
+        return parquet_files(spark, paths, schema, basePath=self.table.child(folder))
 
     def put(self, parts: "Mapping[str, pa.Table]") -> None:
         """Write the rows for each folder inside; none where there are none. Errors: `EnvironmentSetupError` if the store

@@ -231,7 +231,9 @@ class TableCompute:
             rows = result.selectExpr(*attempt.columns)
             tasks = Tasks(tasks_for(attempt.spark, plan.offsets))
             return write_new(rows, attempt.staging, tasks=tasks, scans=attempt.scans)
-        return self._changes(attempt, consolidated(result, *unique_keys(query)))
+        few = tasks_for(attempt.spark, plan.offsets) == 1
+        together = result.coalesce(1) if few else result
+        return self._changes(attempt, consolidated(together, *unique_keys(query), few=few))
 
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
@@ -249,7 +251,7 @@ class TableCompute:
             found = [DuplicateKey(key=tuple(row), rows=2) for row in named_rows(twice)]
             raise duplicate(plan, query, query.key_columns, found)
         if counts["insert"] or counts[MOVED]:
-            staged = attempt.staging.read(attempt.spark, ROWS)
+            staged = attempt.staging.read(attempt.spark, ROWS, chosen.drop(DUPLICATE, MOVED).schema)
             check_changes(attempt, query, staged, partial(self._old, attempt), counts)
         return counts
 
@@ -384,9 +386,11 @@ class TableCompute:
         ((name, rows),) = self._reads.every(attempt).items()
         follows = any(isinstance(read, ChangesRead | SpoolRead | SkipRead) for read in plan.consumed)
         whole = (lambda: self._reads.whole(attempt, name)) if follows else None
-        with kept(signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
-            changed = changed_groups(query, changes, self._old(attempt), whole, rows=plan.offsets)
+        held, tasks = self._finder_of_view(attempt), Tasks(tasks_for(attempt.spark, plan.offsets))
+        old = None if held.is_empty else self._old(attempt)
+        together = tasks_for(attempt.spark, plan.offsets + held.rows) == 1
+        few = rows.coalesce(1) if together else rows
+        with kept(signed(query, few, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
+            changed = changed_groups(query, changes, old, whole, rows=plan.offsets, together=together)
             chosen = changed.selectExpr(*attempt.columns, OPERATION)
-            return write_changes(
-                chosen, attempt.staging, tasks=Tasks(tasks_for(attempt.spark, plan.offsets)), scans=attempt.scans
-            )
+            return write_changes(chosen, attempt.staging, tasks=tasks, scans=attempt.scans)

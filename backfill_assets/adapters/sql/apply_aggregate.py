@@ -38,6 +38,7 @@ OP: Final = "__op"
 
 _OLD: Final = "__old"
 _AGAIN: Final = "__again"
+_UNTOUCHED: Final = "__untouched"
 _INTEGRAL: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOATING: Final = frozenset({"float", "double", "string", "void"})
 # Spark's quotient of whole numbers has no more digits than this before its point.
@@ -104,16 +105,18 @@ def stored(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
 def maintained(
     query: AggregateQuery,
     changes: "DataFrame",
-    old: "DataFrame",
+    old: "DataFrame | None",
     upstream: "Callable[[], DataFrame] | None",
     *,
     few: bool = True,
+    together: bool = False,
 ) -> "DataFrame":
     """The new rows of all groups that `changes` touch, with the columns of `stored` and the operation on each (`__op`).
 
-    `changes` are rows of the upstream with `__sign`, `old` the stored rows. `upstream` returns all rows of the upstream
+    `changes` are rows of the upstream with `__sign`, `old` the stored rows, None if there are none. `upstream` returns all rows of the upstream
     after the changes, and is called only for a query that may need them; None means that it is append-only. In a row of
-    a group that is deleted, only the key is meaningful. `few` says that the keys of all touched groups fit in memory.
+    a group that is deleted, only the key is meaningful. `few` says that the keys of all touched groups fit in memory,
+    `together` that changes and stored rows are few enough for one task, which then needs no shuffle.
 
     Errors: those of `stored`; when the rows are computed, Spark's own if rows are deleted that were never counted, or
     that belong to an append-only upstream.
@@ -121,10 +124,11 @@ def maintained(
     try:
         read = _read(query, changes, SIGN)
         plan = _plan(query, read)
-        touched = read.select(*plan.groups).distinct()
-        kept = _only(plan, _kept(plan, old), touched, few=few)
-        merged = _merged(plan, _partial(plan, read, sign=SIGN).unionAll(kept))
-        merged = merged.where(f"__count != 0 OR {_OLD} > 0")
+        partial = _partial(plan, read, sign=SIGN)
+        if old is not None:
+            partial = partial.unionAll(_stored(plan, old, None if together else read, few=few))
+        merged = _merged(plan, partial.coalesce(1) if together else partial)
+        merged = merged.where(f"{_UNTOUCHED} = 0 AND (__count != 0 OR {_OLD} > 0)")
         if upstream is not None and plan.may_read_again:
             again = merged.where(_AGAIN)
             rows = _partial(plan, _read(query, upstream()), sign="1")
@@ -298,11 +302,13 @@ def _partial(plan: _Plan, read: "DataFrame", *, sign: str) -> "DataFrame":
     return read.selectExpr(*plan.groups, "1L AS __count", *states, f"{sign} AS {SIGN}", f"0 AS {_OLD}")
 
 
-def _kept(plan: _Plan, old: "DataFrame") -> "DataFrame":
+def _stored(plan: _Plan, old: "DataFrame", read: "DataFrame | None", *, few: bool) -> "DataFrame":
+    """The states of stored groups: of those that rows touch, or of all."""
     keys = [
         f"{backquoted(column)} AS {group}" for column, group in zip(plan.query.key_columns, plan.groups, strict=True)
     ]
-    return old.selectExpr(*keys, "__count", *(state.name for state in plan.states), f"1 AS {SIGN}", f"1 AS {_OLD}")
+    states = old.selectExpr(*keys, "__count", *(state.name for state in plan.states), f"1 AS {SIGN}", f"1 AS {_OLD}")
+    return states if read is None else _only(plan, states, read.select(*plan.groups).distinct(), few=few)
 
 
 def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
@@ -328,6 +334,7 @@ def _merged(plan: _Plan, partials: "DataFrame") -> "DataFrame":
         *(F.expr(state.merged).alias(state.name) for state in plan.states),
         F.expr(f"{count} > 0 AND ({again})").alias(_AGAIN),
         F.expr(f"max({_OLD})").alias(_OLD),
+        F.expr(f"min({_OLD})").alias(_UNTOUCHED),
     )
 
 
