@@ -13,7 +13,7 @@ from backfill_assets.query.rowwise import CARRIED_CHANGE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["differences", "mostly_differ"]
+__all__ = ["compared", "differences"]
 
 COUNTED_ROWS = 1_000_000
 """Up to this number, all rows are compared to decide how they are staged; of more rows, only those of a share of the
@@ -29,9 +29,9 @@ def differences(new: "DataFrame", held: "DataFrame") -> "DataFrame":
     return new.withColumn(CARRIED_CHANGE, come).unionByName(held.withColumn(CARRIED_CHANGE, go))
 
 
-def mostly_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, rows: int) -> bool:
-    """Whether more than half of all rows, old and new, have no equal row on the other side. New rows are cached, and were
-    made of about so many `rows`.
+def compared(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, rows: int) -> int | None:
+    """How many rows there are, old and new, at least; None if more than half of them have no equal row on the other side. New
+    rows are cached, and were made of about so many `rows`.
 
     The count depends only on the rows: every attempt, in any session, makes the same decision.
     """
@@ -41,7 +41,8 @@ def mostly_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, ro
 
     both = differences(new, held)
     # Of few rows a share may be none, and Spark then would not say how many rows it has read.
-    if rows > COUNTED_ROWS and new.count() > COUNTED_ROWS:
+    least = new.count() if rows > COUNTED_ROWS else 0
+    if least > COUNTED_ROWS:
         both = both.where(F.expr(f"pmod(xxhash64({', '.join(map(quoted, key))}), {SHARE}) = 0"))
     alike = grouped(
         both,
@@ -50,4 +51,5 @@ def mostly_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, ro
         F.count(F.lit(1)).alias("__all"),
     )
     (counted,) = alike.agg(F.sum("__differ").alias("differ"), F.sum("__all").alias("all")).collect()
-    return bool(counted["all"]) and 2 * counted["differ"] > counted["all"]
+    every = counted["all"] or 0
+    return None if every and 2 * counted["differ"] > every else max(every, least)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
-from backfill_assets.adapters.compute.differences import mostly_differ
+from backfill_assets.adapters.compute.differences import compared
 from backfill_assets.query.ddl import quoted
 
 if TYPE_CHECKING:
@@ -34,12 +34,13 @@ _COUNTED = ("1", "(first & 4294967295)", "shiftrightunsigned(first, 32)", "secon
 @dataclass(frozen=True)
 class DifferingParts:
     """The numbers of the parts that differ, of so many `parts` by a hash of some `columns`; None where all rows are to be
-    compared."""
+    compared: at least so many `rows`, old and new."""
 
     columns: Sequence[str] = ()
     parts: int = 1
     differing: "DataFrame | None" = None
     few: bool = False
+    rows: int = LEAST_ROWS
 
     def only(self, rows: "DataFrame") -> "DataFrame":
         """The rows that may differ."""
@@ -66,7 +67,8 @@ def parts_that_differ(
             if found is not None:
                 yield found
                 return
-    yield DifferingParts() if key and not mostly_differ(new, held, key, rows=read) else None
+    every = compared(new, held, key, rows=read) if key else None
+    yield None if every is None else DifferingParts(rows=every)
 
 
 @contextmanager

@@ -288,13 +288,15 @@ class TableCompute:
     def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""
         query, come, held = self.query(attempt.plan), parts.only(new), self._old(attempt)
+        few = tasks_for(attempt.spark, parts.rows) == 1
         if not isinstance(query, RelationalQuery) or not query.by_copies:
             feed = differences(come, parts.only(held))
-            return self._changes(attempt, consolidated(feed, *unique_keys(query)))
+            together = feed.coalesce(1) if few else feed
+            return self._changes(attempt, consolidated(together, *unique_keys(query), few=few))
         feed = differences(come.drop(ROW_HASH), parts.only(held.drop(COPY)).drop(ROW_HASH))
-        with by_copies(Part(feed, few=False), self._held(attempt), key=query.key_columns, rows=rows) as changes:
-            assert isinstance(changes, Part), "many rows are numbered by Spark"
-            return self._operations(attempt, changes.frame, rows)
+        part, computed = Part(feed.coalesce(1) if few else feed, few), attempt.scans.computed
+        with by_copies(part, self._held(attempt), key=query.key_columns, rows=rows, computed=computed) as changes:
+            return self._operations(attempt, changes, rows)
 
     def _replaced(self, attempt: Attempt, new: "DataFrame", *, rows: int) -> dict[str, int]:
         """Stage all rows of a view, of about so many that were read."""
@@ -319,15 +321,15 @@ class TableCompute:
         if work.is_empty or not (steps.linear or steps.by_class):
             return dict(_NOTHING)
         with followed(query, steps, work) as changes:
-            if isinstance(changes, pa.Table):
-                return put_changes(changes, attempt.staging)
-            if OPERATION in changes.frame.columns:
-                return self._operations(attempt, changes.frame, work.rows)
+            if isinstance(changes, pa.Table) or OPERATION in changes.frame.columns:
+                return self._operations(attempt, changes, work.rows)
             return self._changes(attempt, consolidated(changes.frame, *unique_keys(query), few=changes.few))
 
-    def _operations(self, attempt: Attempt, changes: "DataFrame", rows: int) -> dict[str, int]:
+    def _operations(self, attempt: Attempt, changes: Part | pa.Table, rows: int) -> dict[str, int]:
         """Stage changes, of about so many `rows`, that say what becomes of each row of a view."""
-        chosen = changes.selectExpr(*attempt.columns, OPERATION)
+        if isinstance(changes, pa.Table):
+            return put_changes(changes, attempt.staging)
+        chosen = changes.frame.selectExpr(*attempt.columns, OPERATION)
         with self._laid_out(attempt, chosen, rows, before=[OPERATION]) as (ordered, tasks):
             return write_changes(ordered, attempt.staging, tasks=tasks, scans=attempt.scans)
 
