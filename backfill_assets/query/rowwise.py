@@ -62,7 +62,8 @@ class RowwiseQuery:
     the case of names after AS, which are column names). `output_columns` are those that users see. `key_columns`
     identify the upstream row from which a row was made, and its part of UNION ALL (`branch_column`, empty if there is
     one part); they are hidden columns if the query leaves them out. Changes are merged by them. `primary_key` is the
-    view's own key, empty if it has none: a constraint, and the key that readers of the view use.
+    view's own key, empty if it has none: a constraint, and the key that readers of the view use. `copied_key` are the
+    upstream's columns of which `key_columns` are copies, empty if they are not.
     """
 
     text: str
@@ -72,6 +73,7 @@ class RowwiseQuery:
     output_columns: tuple[str, ...]
     primary_key: tuple[str, ...] = ()
     branch_column: str = ""
+    copied_key: tuple[str, ...] = ()
 
 
 def analyze_rowwise(
@@ -121,6 +123,7 @@ def analyze_rowwise(
         output_columns=columns,
         primary_key=primary_key,
         branch_column=branch,
+        copied_key=() if branch else key,
     )
 
 

@@ -83,19 +83,22 @@ def changed_groups(
     old: "DataFrame | None",
     upstream: "Callable[[], DataFrame] | None" = None,
     *,
-    rows: int,
-    together: bool = False,
+    rows: int | None,
 ) -> "DataFrame":
-    """The final rows of the groups that `changes` (about `rows` of them, see `signed`) touch, given the view's `old`
-    rows, None if it has none. One task does it where both are few `together`.
+    """The final rows of the groups that `changes` (about `rows` of them, see `signed`; None where one task is to take them
+    and the old ones) touch, given the view's `old` rows, None if it has none.
 
     `upstream` returns all rows, for aggregates from which a value cannot be removed; without it, rows are only ever
     added.
     """
-    from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows, maintained
+    from backfill_assets.adapters.sql.apply_aggregate import Reach, groups_of_rows, maintained
 
-    few = together or touched_fit(groups_of_rows(query, changes), most=rows)
-    return maintained(query, changes, old, upstream, few=few, together=together)
+    if rows is None:
+        reach = Reach.ONE_TASK
+    else:
+        few = touched_fit(groups_of_rows(query, changes), most=rows)
+        reach = Reach.FEW_GROUPS if few else Reach.MANY_GROUPS
+    return maintained(query, changes, old, upstream, reach=reach)
 
 
 def signed(query: AggregateQuery, rows: "DataFrame", sign: str) -> "DataFrame":

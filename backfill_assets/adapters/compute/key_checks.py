@@ -17,6 +17,7 @@ from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, ba
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.table_rows import whole_version
+from backfill_assets.adapters.delta.distinct_keys import is_surely_unique
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.broadcasts import Keys
@@ -72,7 +73,7 @@ def check_unique(
     keys: KeysAndLeftOut,
 ) -> None:
     """Check that each of these keys of a query is unique in versions of its upstreams. Reads the needed columns once
-    per key.
+    per key; of a key that one upstream has, too, in this process if that is enough.
 
     Errors: `DuplicateKeyError`; `PoisonRowError` if the query's conditions cannot be computed for some rows.
     """
@@ -96,6 +97,8 @@ def check_unique(
         return duplicate_keys(batch(query, inputs(spark)), key, branch=query.branch_column, most=NAMED_KEYS)
 
     for key in keys.unique:
+        if isinstance(query, RowwiseQuery) and key == query.key_columns and _is_copied(query, versions):
+            continue
         work = Work(target=target, words="the check of its key", epoch=0)
         found = computed(runner, work, partial(find, key=key), search)
         if found:
@@ -104,6 +107,14 @@ def check_unique(
                 hint=f"nothing was written. {_remedy(query, key)}, or declare the columns that identify a row",
                 keys=_texts(found),
             )
+
+
+def _is_copied(query: RowwiseQuery, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> bool:
+    """Whether the rows of a query have the key of one upstream's rows, in whose version it is unique."""
+    if not query.copied_key or len(versions) > 1:
+        return False
+    ((upstream, version),) = versions.values()
+    return is_surely_unique(upstream, version, query.copied_key)
 
 
 def check_rows(plan: Plan, query: Constrained, rows: "DataFrame") -> None:

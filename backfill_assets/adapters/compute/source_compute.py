@@ -28,9 +28,11 @@ from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
 from backfill_assets.adapters.compute.scans import Count, Inputs, Scans, uncounted
+from backfill_assets.adapters.compute.selectable_rows import ViewFinder
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
+from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.offset_ranges import among, within
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -125,10 +127,13 @@ class SparkCompute:
                 counts = {"insert": "count(1)", "bad": "count(_error)"}
                 return write_rows(rows, folder, counts, tasks=tasks, scans=scans)
             case AggregateQuery() as query:
-                with kept(signed(query, inputs[query.upstreams[0]], "1")) as changes:
+                held = ViewFinder(spark=spark, table=self.output.at(at), files=FoundRows(self.output))
+                few = tasks_for(spark, plan.offsets + held.rows) == 1
+                read = signed(query, inputs[query.upstreams[0]], "1")
+                with kept(read.coalesce(1) if few else read) as changes:
                     count = replace(scans, every_value=True).by(partial(scan_of_version, plan.target, at))
-                    old = rows_at(spark, self.output, at, count)
-                    rows = changed_groups(query, changes, old, rows=plan.offsets)
+                    old = None if held.is_empty else rows_at(spark, self.output, at, count)
+                    rows = changed_groups(query, changes, old, rows=None if few else plan.offsets)
                     chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
                     return write_changes(chosen, folder, tasks=tasks, scans=scans)
             case query:

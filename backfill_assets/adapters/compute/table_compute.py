@@ -390,9 +390,9 @@ class TableCompute:
         whole = (lambda: self._reads.whole(attempt, name)) if follows else None
         held, tasks = self._finder_of_view(attempt), Tasks(tasks_for(attempt.spark, plan.offsets))
         old = None if held.is_empty else self._old(attempt)
-        together = tasks_for(attempt.spark, plan.offsets + held.rows) == 1
-        few = rows.coalesce(1) if together else rows
-        with kept(signed(query, few, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")) as changes:
-            changed = changed_groups(query, changes, old, whole, rows=plan.offsets, together=together)
+        few = tasks_for(attempt.spark, plan.offsets + held.rows) == 1
+        read = signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")
+        with kept(read.coalesce(1) if few else read) as changes:
+            changed = changed_groups(query, changes, old, whole, rows=None if few else plan.offsets)
             chosen = changed.selectExpr(*attempt.columns, OPERATION)
             return write_changes(chosen, attempt.staging, tasks=tasks, scans=attempt.scans)

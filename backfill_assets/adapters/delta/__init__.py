@@ -8,6 +8,7 @@
 - `commits`: reads the commits in a Delta table's log
 - `copied_files`: copies of a table's data files in the folder of another one
 - `created_table`: creates the empty table of an output
+- `distinct_keys`: whether the key of a version's rows is unique, told in this process
 - `epochs_in_log`: what a table's log says about its epochs
 - `file_bounds`: keeps only exact bounds in the log of an output
 - `files_to_search`: which files of a version are searched for values in this process

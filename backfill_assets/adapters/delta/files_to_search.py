@@ -12,13 +12,13 @@ from deltalake import DeltaTable, Schema
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.found_rows import Sought, UnfitError
 from backfill_assets.adapters.delta.key_statistics import files_with
-from backfill_assets.adapters.delta.log_replay import DataFile, is_elsewhere
+from backfill_assets.adapters.delta.log_replay import DataFile, Version, is_elsewhere
 from backfill_assets.adapters.delta.plain_tables import holds_rows_as_they_are
 from backfill_assets.adapters.delta.touched_files import LoggedFile, touched_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.query.ddl import Column
 
-__all__ = ["column_named", "files_of_upstream", "files_of_view", "logged", "schema_of"]
+__all__ = ["all_files_of", "column_named", "files_of_upstream", "files_of_view", "logged", "schema_of"]
 
 _FIXED = re.compile(r"\bchar\(", re.IGNORECASE)
 _MOST_LOCAL, _MOST_REMOTE, _MOST_OBJECTS = 4 * 2**30, 512 * 2**20, 128
@@ -47,10 +47,20 @@ def column_named(schema: pa.Schema, name: str) -> str:
 def files_of_upstream(upstream: DeltaUpstream, number: int, column: Column, sought: Sought) -> list[LoggedFile]:
     """The files of a version of an upstream that may have a value. Errors: `UnfitError` where others than Spark do not read
     them as they are, or they are too large."""
+    version = _plain(upstream, number)
+    return _few(logged(files_with(version, column, sought.spans)), is_local=upstream.location.is_local)
+
+
+def all_files_of(upstream: DeltaUpstream, number: int) -> list[LoggedFile]:
+    """All files of a version of an upstream. Errors: as above."""
+    return _few(logged(_plain(upstream, number).files), is_local=upstream.location.is_local)
+
+
+def _plain(upstream: DeltaUpstream, number: int) -> Version:
     version = upstream.version(number)
     if not version.is_plain:
         raise UnfitError(f"table {upstream.name} has partitions, mapped names or other features")
-    return _few(logged(files_with(version, column, sought.spans)), is_local=upstream.location.is_local)
+    return version
 
 
 def files_of_view(table: DeltaTable, column: str, sought: Sought) -> list[LoggedFile]:

@@ -25,7 +25,7 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.touched_spans import MOST_VALUES, Span, apart, blocks, fewer
 from backfill_assets.errors import ReadMismatchError
 
-__all__ = ["HASH", "FoundRows", "Sought", "UnfitError"]
+__all__ = ["HASH", "FoundRows", "Sought", "UnfitError", "one_form"]
 
 HASH: Final = "HASH"
 """The kind of values that are hashes by Spark."""
@@ -57,7 +57,7 @@ class Sought:
     @classmethod
     def of(cls, kind: str, columns: Iterable[pa.ChunkedArray]) -> "Sought":
         """The values of some columns. Errors: `UnfitError` where they have no such form."""
-        forms = [_one_form(each.combine_chunks(), kind) for each in columns]
+        forms = [one_form(each.combine_chunks(), kind) for each in columns]
         return cls(kind, pc.unique(pa.concat_arrays(forms)))
 
     @cached_property
@@ -85,8 +85,8 @@ class Sought:
 
     def _among(self, part: pa.Array) -> pa.Array:
         if not pa.types.is_dictionary(part.type):
-            return self._is_in(_one_form(part, self.kind))
-        found = self._is_in(_one_form(part.dictionary, self.kind)).take(part.indices)
+            return self._is_in(one_form(part, self.kind))
+        found = self._is_in(one_form(part.dictionary, self.kind)).take(part.indices)
         return found.fill_null(bool(self.values.null_count))
 
     def _is_in(self, values: pa.Array) -> pa.Array:
@@ -97,10 +97,11 @@ class Sought:
 
 
 class FoundRows:
-    """Finds rows in files of one table. A file that several versions have is read once for the same values."""
+    """Finds rows in files of one table, no more than `most_rows` at once. A file that several versions have is read once for
+    the same values."""
 
-    def __init__(self, location: TableLocation) -> None:
-        self._location = location
+    def __init__(self, location: TableLocation, *, most_rows: int = _MOST_ROWS) -> None:
+        self._location, self._most_rows = location, most_rows
         self._reader = ArrowReader(location, sized=True)
         self._found: dict[tuple[object, ...], pa.Table] = {}
 
@@ -126,13 +127,17 @@ class FoundRows:
         """All rows of some files; arguments and errors are those of `among`."""
         if sum(each.size for each in files) > _MOST_BYTES:
             raise UnfitError(f"{len(files)} files of more than {_MOST_BYTES} bytes")
+        return self.columns(files, schema)
+
+    def columns(self, files: Sequence[LoggedFile], schema: pa.Schema) -> pa.Table:
+        """Some columns of all rows of files that may be much larger; arguments and errors are those of `among`."""
         return self._all(files, schema, lambda file: self._of_file(file, schema))
 
     def _all(self, files: Sequence[LoggedFile], schema: pa.Schema, read: Callable[[LoggedFile], pa.Table]) -> pa.Table:
         check_fit(schema)
         with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
             try:
-                return pa.concat_tables([schema.empty_table(), *_few(pool.map(read, files))])
+                return pa.concat_tables([schema.empty_table(), *_few(pool.map(read, files), self._most_rows)])
             except BaseException:
                 pool.shutdown(wait=True, cancel_futures=True)
                 raise
@@ -152,7 +157,8 @@ class FoundRows:
                 parts = (_selected(opened, number, schema.names) for number in groups)
             else:
                 parts = (_matching(opened, number, schema.names, wanted) for number in groups)
-            typed = [_typed(batch, schema) for batch in _few(batch for part in parts for batch in part)]
+            batches = (batch for part in parts for batch in part)
+            typed = [_typed(batch, schema) for batch in _few(batches, self._most_rows)]
         return pa.concat_tables([schema.empty_table(), *typed])
 
     def _check(self, opened: pq.ParquetFile, file: LoggedFile, schema: pa.Schema) -> None:
@@ -272,13 +278,13 @@ def _rows_at_once(opened: pq.ParquetFile, number: int, names: Sequence[str]) -> 
     return max(16, min(_BATCH_ROWS, _BATCH_BYTES // width))
 
 
-def _few(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+def _few(parts: Iterable[pa.Table], most: int) -> Iterator[pa.Table]:
     """The same parts. Errors: `UnfitError` where they are many rows or bytes together."""
     rows = size = 0
     for part in parts:
         rows, size = rows + len(part), size + part.nbytes
-        if rows > _MOST_ROWS or size > _MOST_BYTES:
-            raise UnfitError(f"more than {_MOST_ROWS} rows or {_MOST_BYTES} bytes")
+        if rows > most or size > _MOST_BYTES:
+            raise UnfitError(f"more than {most} rows or {_MOST_BYTES} bytes")
         yield part
 
 
@@ -295,7 +301,7 @@ def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def _one_form(values: pa.Array, kind: str) -> pa.Array:
+def one_form(values: pa.Array, kind: str) -> pa.Array:
     """Values in the form in which those are alike that are equal: integers of any width, texts without blanks at the end."""
     try:
         if kind in {"INTEGER", HASH}:

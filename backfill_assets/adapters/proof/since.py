@@ -165,7 +165,7 @@ def _changes(
 
 def _groups(spark: "SparkSession", query: AggregateQuery, changes: _Changes, written: Written) -> Difference:
     """Compare all groups of the view that are in added or removed files, or that changes touch."""
-    from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows, maintained
+    from backfill_assets.adapters.sql.apply_aggregate import Reach, groups_of_rows, maintained
     from backfill_assets.adapters.sql.semi_join import semi_join
 
     key = {name: name for name in query.key_columns}
@@ -175,7 +175,8 @@ def _groups(spark: "SparkSession", query: AggregateQuery, changes: _Changes, wri
         groups = groups_of_rows(query, rows).toDF(*key)
         touched = files.unionAll(groups)
         few = touched_fit(touched, most=changes.most + written.rows)
-        made = maintained(query, rows, before, changes.whole, few=few).where(f"{OPERATION} <> 'delete'")
+        reach = Reach.FEW_GROUPS if few else Reach.MANY_GROUPS
+        made = maintained(query, rows, before, changes.whole, reach=reach).where(f"{OPERATION} <> 'delete'")
         untouched = semi_join(semi_join(before, files, key, few=few), groups, key, few=few, how="left_anti")
         expected = made.selectExpr(*view_columns(written.table)).unionAll(untouched.select(*map(quoted, now.columns)))
         return compared(semi_join(now, touched, key, few=few), expected, first=query.key_columns, rounded=True)

@@ -15,6 +15,7 @@ Spark Connect, too. `changes` is read several times: cache it if it is expensive
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
 from pyspark.errors import AnalysisException
@@ -29,7 +30,7 @@ from backfill_assets.query.spelling import backquoted
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["OP", "SIGN", "groups_of_rows", "maintained", "of_each_row", "stored"]
+__all__ = ["OP", "SIGN", "Reach", "groups_of_rows", "maintained", "of_each_row", "stored"]
 
 SIGN: Final = "__sign"
 """The column of changes with the sign of a row: +1 for an insert, -1 for a delete."""
@@ -39,6 +40,17 @@ OP: Final = "__op"
 _OLD: Final = "__old"
 _AGAIN: Final = "__again"
 _UNTOUCHED: Final = "__untouched"
+
+
+class Reach(Enum):
+    """What changes touch: groups whose keys are many, or fit in memory; or so few rows, with all that are stored, that one
+    task takes them without a shuffle."""
+
+    MANY_GROUPS = auto()
+    FEW_GROUPS = auto()
+    ONE_TASK = auto()
+
+
 _INTEGRAL: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _FLOATING: Final = frozenset({"float", "double", "string", "void"})
 # Spark's quotient of whole numbers has no more digits than this before its point.
@@ -108,15 +120,13 @@ def maintained(
     old: "DataFrame | None",
     upstream: "Callable[[], DataFrame] | None",
     *,
-    few: bool = True,
-    together: bool = False,
+    reach: Reach = Reach.FEW_GROUPS,
 ) -> "DataFrame":
     """The new rows of all groups that `changes` touch, with the columns of `stored` and the operation on each (`__op`).
 
-    `changes` are rows of the upstream with `__sign`, `old` the stored rows, None if there are none. `upstream` returns all rows of the upstream
-    after the changes, and is called only for a query that may need them; None means that it is append-only. In a row of
-    a group that is deleted, only the key is meaningful. `few` says that the keys of all touched groups fit in memory,
-    `together` that changes and stored rows are few enough for one task, which then needs no shuffle.
+    `changes` are rows of the upstream with `__sign`, `old` the stored rows, None if there are none. `upstream` returns all
+    rows of the upstream after the changes, and is called only for a query that may need them; None means that it is
+    append-only. In a row of a group that is deleted, only the key is meaningful.
 
     Errors: those of `stored`; when the rows are computed, Spark's own if rows are deleted that were never counted, or
     that belong to an append-only upstream.
@@ -126,13 +136,13 @@ def maintained(
         plan = _plan(query, read)
         partial = _partial(plan, read, sign=SIGN)
         if old is not None:
-            partial = partial.unionAll(_stored(plan, old, None if together else read, few=few))
-        merged = _merged(plan, partial.coalesce(1) if together else partial)
+            partial = partial.unionAll(_stored(plan, old, read, reach))
+        merged = _merged(plan, partial.coalesce(1) if reach is Reach.ONE_TASK else partial)
         merged = merged.where(f"{_UNTOUCHED} = 0 AND (__count != 0 OR {_OLD} > 0)")
         if upstream is not None and plan.may_read_again:
             again = merged.where(_AGAIN)
             rows = _partial(plan, _read(query, upstream()), sign="1")
-            rows = _only(plan, rows, again.select(*plan.groups), few=few)
+            rows = _only(plan, rows, again.select(*plan.groups), reach)
             merged = merged.where(f"NOT {_AGAIN}").unionAll(_merged(plan, rows.unionAll(_emptied(plan, again))))
         groups = _finished(plan, merged, f"{_op()} AS {OP}")
         _ = groups.schema
@@ -302,13 +312,13 @@ def _partial(plan: _Plan, read: "DataFrame", *, sign: str) -> "DataFrame":
     return read.selectExpr(*plan.groups, "1L AS __count", *states, f"{sign} AS {SIGN}", f"0 AS {_OLD}")
 
 
-def _stored(plan: _Plan, old: "DataFrame", read: "DataFrame | None", *, few: bool) -> "DataFrame":
-    """The states of stored groups: of those that rows touch, or of all."""
+def _stored(plan: _Plan, old: "DataFrame", read: "DataFrame", reach: Reach) -> "DataFrame":
+    """The states of stored groups: of those that rows touch, or of all, if one task reads them."""
     keys = [
         f"{backquoted(column)} AS {group}" for column, group in zip(plan.query.key_columns, plan.groups, strict=True)
     ]
     states = old.selectExpr(*keys, "__count", *(state.name for state in plan.states), f"1 AS {SIGN}", f"1 AS {_OLD}")
-    return states if read is None else _only(plan, states, read.select(*plan.groups).distinct(), few=few)
+    return states if reach is Reach.ONE_TASK else _only(plan, states, read.select(*plan.groups).distinct(), reach)
 
 
 def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
@@ -320,9 +330,9 @@ def _emptied(plan: _Plan, groups: "DataFrame") -> "DataFrame":
     return groups.select(*kept, *states, *signs)
 
 
-def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", *, few: bool) -> "DataFrame":
+def _only(plan: _Plan, rows: "DataFrame", keys: "DataFrame", reach: Reach) -> "DataFrame":
     """The rows of the groups that `keys` has; null is a group like any other."""
-    return semi_join(rows, keys, {group: group for group in plan.groups}, few=few)
+    return semi_join(rows, keys, {group: group for group in plan.groups}, few=reach is not Reach.MANY_GROUPS)
 
 
 def _merged(plan: _Plan, partials: "DataFrame") -> "DataFrame":
