@@ -177,6 +177,7 @@ def recorded(cli: CommandLine) -> dict[str, list[tuple[str, int]]]:
     }
 
 
+@pytest.mark.full
 def test_what_a_view_is_to_leave_out_is_listed_and_taken_back(cli: CommandLine) -> None:
     assert cli.call("skip", "even") == "even leaves out no rows\n"
     found = cli.json("skip", "even", "--partition", "1", "--offset", "3", "--offset", "4")

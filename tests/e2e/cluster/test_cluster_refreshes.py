@@ -49,9 +49,8 @@ def test_spark_runs_a_task_on_each_worker_at_once(cluster: Cluster) -> None:
     assert over_connect(cluster.remote, asked) == [len(WORKERS), len(WORKERS), executors]
 
 
-@pytest.mark.parametrize("names", [["orders"], ["orders", "sums"]], ids=["source", "groups"])
-def test_first_rows_are_exact(on_s3: Project, runs: Processes, names: list[str]) -> None:
-    refreshed(on_s3, runs, names, ends=(40,))
+def test_first_rows_of_a_source_and_of_groups_are_exact(on_s3: Project, runs: Processes) -> None:
+    refreshed(on_s3, runs, ["orders", "sums"], ends=(40,))
 
 
 @pytest.mark.full

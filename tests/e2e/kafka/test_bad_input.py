@@ -52,6 +52,7 @@ def test_an_unknown_topic_is_named_for_the_source_and_for_the_view(project: Proj
     assert project.servers in error.message
 
 
+@pytest.mark.full
 def test_a_broker_that_is_down_is_reported_within_the_timeout(project: Project) -> None:
     down = Project(root=project.root, servers=f"127.0.0.1:{free_port()}")
     declare(down, "orders")

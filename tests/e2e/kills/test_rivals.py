@@ -168,6 +168,7 @@ def test_maintenance_vacuum_and_expiry_remove_nothing_from_a_stalled_run(
 
 
 @pytest.mark.disk
+@pytest.mark.full
 def test_an_interrupt_cancels_spark_and_the_same_process_continues(orders: Project) -> None:
     folder = orders.root / "warehouse" / "views" / "slow"
     orders.refresh("slow", Limits(max_rows=1, chunk_rows=1))

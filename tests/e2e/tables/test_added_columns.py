@@ -11,7 +11,6 @@ from backfill_assets.app.dry_run import plan
 from backfill_assets.app.lifecycle import maintain, reset
 from backfill_assets.app.refresh import refresh
 from backfill_assets.app.replacing import replace_view
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.cli.printing import plan_text
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS
@@ -19,7 +18,7 @@ from backfill_assets.errors import DefinitionChangedError, TableFeatureError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from tests.support.lake import Lake
 from tests.support.project import Project
-from tests.support.settings import one_in_gate
+from tests.support.settings import CHECKS, one_in_gate
 
 pytestmark = pytest.mark.e2e
 

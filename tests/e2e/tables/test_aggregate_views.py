@@ -11,6 +11,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import VersionsLostError
 from tests.support.lake import Lake
 from tests.support.project import Project
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
 
@@ -20,7 +21,6 @@ QUERY = (
 )
 COLUMNS = ("name", "orders", "amount", "mean", "first", "last")
 BIG = "SELECT name, amount FROM totals WHERE orders > 50"
-CHECKS = ("positions_contiguous", "ledger_matches_table", "unique_key", "rows_conserved", "exactly_once")
 
 
 def check_all(project: Project, *views: str) -> None:

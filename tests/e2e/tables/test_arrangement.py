@@ -21,10 +21,9 @@ from backfill_assets.core.strategies.arrangement import done_ranges
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
 from tests.support.lake import Lake
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
-
-CHECKS = ("positions_contiguous", "ledger_matches_table", "unique_key", "rows_conserved", "exactly_once")
 
 
 @pytest.fixture
@@ -268,6 +267,7 @@ def planned_files(lake: Lake) -> list[str]:
     return workspace.runner.run(opened)
 
 
+@pytest.mark.full
 def test_rows_that_come_beyond_the_cursor_are_read_once_and_sparse_ranges_move_it(lake: Lake) -> None:
     for part in range(4):
         lake.append("base", ({"id": at, "v": 0} for at in range(part * 100, part * 100 + 100)))

@@ -10,10 +10,9 @@ from deltalake.schema import PrimitiveType
 
 from backfill_assets.adapters.compute import selectable_rows
 from backfill_assets.app.lifecycle import reset
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.lake import Lake
-from tests.support.settings import one_in_gate
+from tests.support.settings import CHECKS, one_in_gate
 
 pytestmark = pytest.mark.e2e
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import UpstreamChangedError
 from tests.support.lake import Lake
+from tests.support.settings import CHECKS
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 

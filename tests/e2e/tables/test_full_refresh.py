@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute import differences, parts_that_differ, scans
 from backfill_assets.app.lifecycle import maintain
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord
@@ -24,7 +23,7 @@ from tests.support.commits import epochs, losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes
 from tests.support.runner import LAKE_QUERY, order_of, over_lake
-from tests.support.settings import one_in_gate
+from tests.support.settings import CHECKS, one_in_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -110,6 +109,7 @@ def test_a_view_is_replaced_and_what_comes_after_is_followed(lake: Lake) -> None
     assert_right(lake, LAKE_QUERY, "base", checks=())
 
 
+@pytest.mark.full
 def test_views_over_a_view_that_was_replaced_once_follow_it(lake: Lake) -> None:
     doubled = "SELECT id, twice * 2 AS twice FROM large"
     ends = "SELECT count(*) AS id, id % 10 AS twice FROM large GROUP BY id % 10"

@@ -11,7 +11,6 @@ from deltalake import DeltaTable
 
 from backfill_assets.app.dry_run import plan
 from backfill_assets.app.skipping import Named, set_skips
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.cli.printing import plan_text
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.protocol import STEPS
@@ -21,7 +20,7 @@ from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from tests.support.lake import Lake
 from tests.support.queries_world import churn, order
-from tests.support.settings import FULL
+from tests.support.settings import CHECKS, FULL
 
 pytestmark = pytest.mark.e2e
 

@@ -11,13 +11,12 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets.app.skipping import Named, set_skips
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError
 from tests.support.lake import Lake
 from tests.support.queries_world import churn, order
-from tests.support.settings import FULL
+from tests.support.settings import CHECKS, FULL
 
 pytestmark = pytest.mark.e2e
 

@@ -7,8 +7,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from backfill_assets.adapters.sql.map_columns import grouped
-from backfill_assets.app.table_checks import CHECKS
 from tests.support.lake import Lake
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
 

@@ -6,12 +6,11 @@ from random import Random
 
 import pytest
 
-from backfill_assets.app.table_checks import CHECKS
 from tests.support.followed_tables import FIRST, Rows, copies_after, followed, held_after, rows_of
 from tests.support.lake import Lake
 from tests.support.nexmark import KEYS, QUERIES, rule_of, tables_of
 from tests.support.nexmark_world import STEPS, change, fill, is_lone
-from tests.support.settings import FULL, one_in_gate
+from tests.support.settings import CHECKS, FULL, one_in_gate
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
 

@@ -7,8 +7,8 @@ import pytest
 
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.adapters.compute.parquet_files import parquet_files
-from backfill_assets.app.table_checks import CHECKS
 from tests.support.lake import Lake
+from tests.support.settings import CHECKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

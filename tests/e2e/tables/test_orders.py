@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from backfill_assets.adapters.sql.apply_relational import apply_relational
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.relational import analyze_relational
 from tests.support.lake import Lake
+from tests.support.settings import CHECKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

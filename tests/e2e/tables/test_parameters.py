@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.app.table_checks import CHECKS
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
-from tests.support.settings import one_in_gate
+from tests.support.settings import CHECKS, one_in_gate
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
 

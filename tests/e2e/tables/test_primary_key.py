@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.app.refresh import refresh
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import DuplicateKeyError
 from tests.support.damage import recompact
 from tests.support.lake import Lake
 from tests.support.large import large
-from tests.support.settings import one_in_gate
+from tests.support.settings import CHECKS, one_in_gate
 
 pytestmark = pytest.mark.e2e
 

@@ -9,7 +9,6 @@ from deltalake import DeltaTable
 
 from backfill_assets.app.lifecycle import drop, reset
 from backfill_assets.app.refresh import refresh
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord
@@ -20,6 +19,7 @@ from tests.support.commits import losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes
 from tests.support.runner import order_of, over_lake
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
 

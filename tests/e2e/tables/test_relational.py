@@ -7,12 +7,11 @@ from random import Random
 import pytest
 
 from backfill_assets.adapters.compute import selectable_rows
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.errors import DuplicateKeyError, QueryError
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.queries_world import QUERIES, churn, fill, order, results, tables_of
-from tests.support.settings import FULL
+from tests.support.settings import CHECKS, FULL
 
 pytestmark = pytest.mark.e2e
 

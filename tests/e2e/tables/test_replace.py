@@ -12,7 +12,6 @@ from deltalake import DeltaTable
 from backfill_assets import materialized_view
 from backfill_assets.app.lifecycle import drop, maintain
 from backfill_assets.app.replacing import Replacement, forget_replaced, replace_view, undo_replacement
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.errors import (
     DeclarationError,
@@ -27,6 +26,7 @@ from backfill_assets.errors import (
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from tests.support.lake import Lake
 from tests.support.project import Project
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
 
@@ -105,6 +105,7 @@ def test_columns_come_in_the_order_of_the_new_definition(lake: Lake) -> None:
     lake.passes("large", ("exactly_once", "rows_conserved"))
 
 
+@pytest.mark.full
 def test_what_was_replaced_comes_back_and_goes_on(lake: Lake) -> None:
     before = rows(lake)
     redefine(lake, GROUPS)

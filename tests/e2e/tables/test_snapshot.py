@@ -14,12 +14,12 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.progress.reads import ChangesRead, SnapshotRead
 from tests.support.lake import Lake
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
 
 QUERY = "SELECT id, upper(name) AS name, amount * 2 AS twice FROM orders WHERE amount > 10"
 COLUMNS = ("id", "name", "twice")
-CHECKS = ("positions_contiguous", "ledger_matches_table", "unique_key", "rows_conserved", "exactly_once")
 
 
 @pytest.fixture

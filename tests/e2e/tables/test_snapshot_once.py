@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord
@@ -16,6 +15,7 @@ from tests.support.commits import losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes
 from tests.support.runner import order_of, over_lake
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
 

@@ -13,12 +13,12 @@ from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.compute.staged_rows import bytes_of
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.core.epoch.costs import TableStrategy
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import KeyRange
 from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
+from tests.support.settings import CHECKS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
