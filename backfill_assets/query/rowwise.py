@@ -63,7 +63,7 @@ class RowwiseQuery:
     identify the upstream row from which a row was made, and its part of UNION ALL (`branch_column`, empty if there is
     one part); they are hidden columns if the query leaves them out. Changes are merged by them. `primary_key` is the
     view's own key, empty if it has none: a constraint, and the key that readers of the view use. `copied_key` are the
-    upstream's columns of which `key_columns` are copies, empty if they are not.
+    upstreams' columns of which `key_columns` are copies, beside the part of UNION ALL; empty if they are not.
     """
 
     text: str
@@ -123,7 +123,7 @@ def analyze_rowwise(
         output_columns=columns,
         primary_key=primary_key,
         branch_column=branch,
-        copied_key=() if branch else key,
+        copied_key=key,
     )
 
 

@@ -23,7 +23,88 @@ NETTED: Final = "tests/adapters/compute/test_selectable_rows.py"
 EPOCHS: Final = "tests/e2e/tables/test_found_rows.py"
 NAMES: Final = "tests/query/test_used_columns.py"
 
+UNIQUE: Final = "backfill_assets/adapters/delta/distinct_keys.py"
+DISTINCT: Final = "tests/adapters/delta/test_distinct_keys.py"
+GROUPS: Final = "backfill_assets/adapters/sql/apply_aggregate.py"
+TOUCHED: Final = "tests/e2e/tables/test_aggregate_maintenance.py::test_groups_that_nothing_touches_do_not_come"
+
 FOUND: Final = (
+    Mutation(
+        name="a key is unique if one of its columns is",
+        file=UNIQUE,
+        old="forms, names=names).group_by(names)",
+        new="forms, names=names).group_by(names[:1])",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="a key is unique whatever rows there are",
+        file=UNIQUE,
+        old="for name, kind in kinds.items()}) == len(rows)",
+        new="for name, kind in kinds.items()}) <= len(rows)",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="equal floats of several forms are taken for different keys",
+        file=UNIQUE,
+        old="if not all(kinds.values()):",
+        new="if not kinds:",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="a damaged file is no reason to let Spark compare keys",
+        file=UNIQUE,
+        old="(UnfitError, ReadMismatchError, pa.ArrowException)",
+        new="(UnfitError, pa.ArrowException)",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="more rows than fit are compared in this process",
+        file=UNIQUE,
+        old="most_rows=MOST_ROWS)",
+        new="most_rows=10 * MOST_ROWS)",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="keys of a table are not compared",
+        file="backfill_assets/adapters/compute/key_checks.py",
+        old="return bool(key) and all(is_surely_unique(",
+        new="return bool(key) or all(is_surely_unique(",
+        tests=(
+            "tests/e2e/tables/test_snapshot_refusals.py::test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",
+        ),
+    ),
+    Mutation(
+        name="groups that nothing touches are written again",
+        file=GROUPS,
+        old='f"{_UNTOUCHED} = 0 AND (__count != 0 OR {_OLD} > 0)"',
+        new='f"__count != 0 OR {_OLD} > 0"',
+        tests=(TOUCHED,),
+    ),
+    Mutation(
+        name="stored groups do not count where one task takes them",
+        file=GROUPS,
+        old="return states if reach is Reach.ONE_TASK else",
+        new="return states.limit(0) if reach is Reach.ONE_TASK else",
+        tests=("tests/e2e/tables/test_aggregate_maintenance.py",),
+    ),
+    Mutation(
+        name="a view with groups is maintained as if it had none",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="old = None if held.is_empty else self._old(attempt)",
+        new="old = None",
+        tests=(
+            "tests/e2e/tables/test_aggregate_views.py",
+            "tests/e2e/tables/test_places.py",
+            "tests/e2e/damage/test_inputs_conserved.py",
+        ),
+    ),
+    Mutation(
+        name="groups over a source are maintained as if there were none",
+        file="backfill_assets/adapters/compute/source_compute.py",
+        old="old = None if held.is_empty else",
+        new="old = None if True else",
+        tests=("tests/e2e/kafka/test_sources_as_tables.py", "tests/e2e/damage/test_own_rows_conserved.py"),
+    ),
     Mutation(
         name="a text with blanks behind it is beyond the bounds of the same without",
         file=ROWS,

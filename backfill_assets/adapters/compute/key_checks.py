@@ -110,11 +110,10 @@ def check_unique(
 
 
 def _is_copied(query: RowwiseQuery, versions: Mapping[str, tuple[DeltaUpstream, int]]) -> bool:
-    """Whether the rows of a query have the key of one upstream's rows, in whose version it is unique."""
-    if not query.copied_key or len(versions) > 1:
-        return False
-    ((upstream, version),) = versions.values()
-    return is_surely_unique(upstream, version, query.copied_key)
+    """Whether rows of a query are told apart by the key of an upstream's row, in whose version it is unique, and by the part
+    of UNION ALL."""
+    key = query.copied_key
+    return bool(key) and all(is_surely_unique(upstream, version, key) for upstream, version in versions.values())
 
 
 def check_rows(plan: Plan, query: Constrained, rows: "DataFrame") -> None:

@@ -184,6 +184,14 @@ def test_vanished_groups_are_deleted_by_key_and_may_come_back_in_the_same_batch(
     view.check()
 
 
+@pytest.mark.parametrize("reach", Reach)
+def test_groups_that_nothing_touches_do_not_come(spark: "SparkSession", reach: Reach) -> None:
+    view = View(spark, EXACT, reach=reach)
+    view.change([], [row("a", i=1), row("b", i=2), row(None, i=3)])
+    assert [(each["g"], each[OP]) for each in view.change([], [row("b", i=4)])] == [("b", "update")]
+    view.check()
+
+
 def test_a_group_that_is_inserted_and_deleted_in_one_batch_gives_no_row(spark: "SparkSession") -> None:
     view = View(spark, EXACT)
     assert view.change([row("a", i=1)], [row("a", i=1)], never(spark)) == []
