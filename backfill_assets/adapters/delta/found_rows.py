@@ -100,8 +100,8 @@ class FoundRows:
     """Finds rows in files of one table, no more than `most_rows` at once. A file that several versions have is read once for
     the same values."""
 
-    def __init__(self, location: TableLocation, *, most_rows: int = _MOST_ROWS) -> None:
-        self._location, self._most_rows = location, most_rows
+    def __init__(self, location: TableLocation, *, most_rows: int | None = None) -> None:
+        self._location, self._most_rows = location, most_rows or _MOST_ROWS
         self._reader = ArrowReader(location, sized=True)
         self._found: dict[tuple[object, ...], pa.Table] = {}
 
