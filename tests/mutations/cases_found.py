@@ -103,7 +103,7 @@ FOUND: Final = (
         file="backfill_assets/adapters/compute/source_compute.py",
         old="old = None if held.is_empty else",
         new="old = None if True else",
-        tests=("tests/e2e/kafka/test_sources_as_tables.py", "tests/e2e/damage/test_own_rows_conserved.py"),
+        tests=("tests/e2e/damage/test_own_rows_conserved.py::test_a_damaged_file_of_groups_over_a_source_is_missed",),
     ),
     Mutation(
         name="a text with blanks behind it is beyond the bounds of the same without",
