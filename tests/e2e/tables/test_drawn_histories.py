@@ -22,7 +22,7 @@ Show = Callable[[str, object], None]
 COLUMNS = {name: tuple(Column(each, TYPES[kind]) for each, kind in some.items()) for name, some in SCHEMA.items()}
 NAMES = ["WITH", "WITH, read twice"]
 OF_SPARK = ["INTERSECT ALL", "EXCEPT ALL", "grouping sets", "LEFT SEMI JOIN", "LEFT ANTI JOIN", *NAMES]
-IN_GATE = (8, 25)
+IN_GATE = (8, 20, 25)
 LAKES = 10
 RULES = ["linear", "additive", "restricted", "full"]
 
