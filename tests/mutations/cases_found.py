@@ -37,6 +37,20 @@ FOUND: Final = (
         tests=(DISTINCT,),
     ),
     Mutation(
+        name="keys that are null are told apart",
+        file=UNIQUE,
+        old="return numbers.null_count <= 1 and not",
+        new="return not",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="only the first of sorted numbers are compared",
+        file=UNIQUE,
+        old="(values[1:] == values[:-1]).any()",
+        new="(values[1:2] == values[:1]).any()",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
         name="a key is unique whatever rows there are",
         file=UNIQUE,
         old="for name, kind in kinds.items()}) == len(rows)",
@@ -60,8 +74,8 @@ FOUND: Final = (
     Mutation(
         name="more rows than fit are compared in this process",
         file=UNIQUE,
-        old="most_rows=MOST_ROWS)",
-        new="most_rows=10 * MOST_ROWS)",
+        old="most_rows=MOST_NUMBERS if is_number else MOST_ROWS)",
+        new="most_rows=MOST_NUMBERS)",
         tests=(DISTINCT,),
     ),
     Mutation(

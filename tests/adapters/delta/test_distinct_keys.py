@@ -86,9 +86,12 @@ def test_a_damaged_file_is_left_to_spark(tmp_path: Path) -> None:
     assert not is_unique(table, "id")
 
 
-def test_many_rows_are_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    table = upstream(tmp_path, [pa.table({"id": [1, 2]}), pa.table({"id": [3]})])
-    monkeypatch.setattr(distinct_keys, "MOST_ROWS", 3)
+@pytest.mark.parametrize(("values", "most"), [([1, 2, 3], "MOST_NUMBERS"), (["a", "b", "c"], "MOST_ROWS")])
+def test_many_rows_are_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, values: list[Any], most: str
+) -> None:
+    table = upstream(tmp_path, [pa.table({"id": values[:2]}), pa.table({"id": values[2:]})])
+    monkeypatch.setattr(distinct_keys, most, 3)
     assert is_unique(table, "id")
-    monkeypatch.setattr(distinct_keys, "MOST_ROWS", 2)
+    monkeypatch.setattr(distinct_keys, most, 2)
     assert not is_unique(table, "id")
