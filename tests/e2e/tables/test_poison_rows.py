@@ -16,7 +16,7 @@ pytestmark = pytest.mark.e2e
 QUICK_CHECKS = ("exactly_once", "positions_contiguous", "ledger_matches_table")
 QUERY = "SELECT id, 60 DIV parts AS share FROM orders WHERE note <> 'no'"
 IN_CONDITION = f"{QUERY} AND 60 DIV parts > 1"
-"""The uniqueness of the key, which is checked before anything is written, cannot be computed either."""
+"""Which rows the view has cannot be computed either."""
 
 
 @pytest.fixture
