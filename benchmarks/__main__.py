@@ -26,6 +26,7 @@ from benchmarks import (
     queries,
     refresh,
     situations,
+    small,
     start,
     store,
     tables,
@@ -48,10 +49,11 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
     "queries": queries.run,
     "joins": joins.run,
     "counting": counting.run,
+    "small": small.run,
     "many": many.run,
     "situations": situations.run,
 }
-SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting", "store", "cluster"}
+SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting", "small", "store", "cluster"}
 """Those whose size is a number of rows that `--rows` sets."""
 NAMED = {"joins", "queries"}
 """Those of which `--only` chooses cases."""

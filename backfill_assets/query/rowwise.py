@@ -62,8 +62,8 @@ class RowwiseQuery:
     the case of names after AS, which are column names). `output_columns` are those that users see. `key_columns`
     identify the upstream row from which a row was made, and its part of UNION ALL (`branch_column`, empty if there is
     one part); they are hidden columns if the query leaves them out. Changes are merged by them. `primary_key` is the
-    view's own key, empty if it has none: a constraint, and the key that readers of the view use. `copied_key` are the
-    upstreams' columns of which `key_columns` are copies, beside the part of UNION ALL; empty if they are not.
+    view's own key, empty if it has none: a constraint, and the key that readers of the view use. `copied_key` is the
+    upstreams' key, if `key_columns` are copies of it (and the part of UNION ALL); otherwise it is empty.
     """
 
     text: str

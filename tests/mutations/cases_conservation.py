@@ -61,8 +61,8 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a view over sources are not counted",
         file="backfill_assets/adapters/compute/source_compute.py",
-        old="else rows_at(spark, self.output, at, count)",
-        new="else rows_at(spark, self.output, at)",
+        old="lambda: rows_at(spark, self.output, at, count)",
+        new="lambda: rows_at(spark, self.output, at)",
         tests=(OWN_GROUPS,),
     ),
     Mutation(

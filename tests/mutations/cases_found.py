@@ -28,6 +28,10 @@ DISTINCT: Final = "tests/adapters/delta/test_distinct_keys.py"
 GROUPS: Final = "backfill_assets/adapters/sql/apply_aggregate.py"
 TOUCHED: Final = "tests/e2e/tables/test_aggregate_maintenance.py::test_groups_that_nothing_touches_do_not_come"
 
+MAINTAINED: Final = "backfill_assets/adapters/compute/maintained_groups.py"
+TASKS: Final = "tests/adapters/compute/test_tasks.py"
+READ_FILES: Final = "tests/adapters/compute/test_files_read.py"
+
 FOUND: Final = (
     Mutation(
         name="a key is unique if one of its columns is",
@@ -67,8 +71,15 @@ FOUND: Final = (
     Mutation(
         name="a damaged file is no reason to let Spark compare keys",
         file=UNIQUE,
-        old="(UnfitError, ReadMismatchError, pa.ArrowException)",
-        new="(UnfitError, pa.ArrowException)",
+        old="(UnfitError, ReadMismatchError, pa.ArrowException, OSError)",
+        new="(UnfitError, pa.ArrowException, OSError)",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="a store that fails while keys are read is told in words of its own",
+        file=UNIQUE,
+        old="(UnfitError, ReadMismatchError, pa.ArrowException, OSError)",
+        new="(UnfitError, ReadMismatchError, pa.ArrowException)",
         tests=(DISTINCT,),
     ),
     Mutation(
@@ -103,21 +114,42 @@ FOUND: Final = (
     ),
     Mutation(
         name="a view with groups is maintained as if it had none",
-        file="backfill_assets/adapters/compute/table_compute.py",
-        old="old = None if held.is_empty else self._old(attempt)",
+        file=MAINTAINED,
+        old="old = held.every() if held.files else None",
         new="old = None",
         tests=(
             "tests/e2e/tables/test_aggregate_views.py",
-            "tests/e2e/tables/test_places.py",
+            "tests/e2e/tables/test_added_columns.py::test_views_over_it_go_on",
             "tests/e2e/damage/test_inputs_conserved.py",
         ),
     ),
     Mutation(
         name="groups over a source are maintained as if there were none",
-        file="backfill_assets/adapters/compute/source_compute.py",
-        old="old = None if held.is_empty else",
-        new="old = None if True else",
+        file=MAINTAINED,
+        old="old = held.every() if held.files else None",
+        new="old = None",
         tests=("tests/e2e/damage/test_own_rows_conserved.py::test_a_damaged_file_of_groups_over_a_source_is_missed",),
+    ),
+    Mutation(
+        name="one task reads any number of files",
+        file="backfill_assets/adapters/compute/tasks.py",
+        old="and files <= FILES_OF_TASK",
+        new="",
+        tests=(TASKS,),
+    ),
+    Mutation(
+        name="one task looks through whole tables for few rows",
+        file="backfill_assets/adapters/compute/table_inputs.py",
+        old="return None if None in counts else sum(filter(None, counts))",
+        new="return sum(filter(None, counts))",
+        tests=(READ_FILES,),
+    ),
+    Mutation(
+        name="files with hidden rows are taken for few rows",
+        file="backfill_assets/adapters/compute/table_inputs.py",
+        old="return sum(counts) if all(each.is_plain for each in versions) else None",
+        new="return sum(counts)",
+        tests=(READ_FILES,),
     ),
     Mutation(
         name="a text with blanks behind it is beyond the bounds of the same without",

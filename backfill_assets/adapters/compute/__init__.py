@@ -13,6 +13,7 @@
 - `key_ranges`: ranges of a Delta table's key
 - `laid_out`: lays out the rows of a view over files of a bounded size
 - `leading_rows`: the rows that tell which values of a key a table's changes touch
+- `maintained_groups`: the groups of a view that changes touch, as they are to be
 - `merge`: merging keyed changes with Spark, for those that do not fit in this process's memory
 - `netted_changes`: the changes of a table without those that later ones took back
 - `no_rows`: rows of which Spark knows that there are none

@@ -13,7 +13,7 @@ from backfill_assets.query.rowwise import CARRIED_CHANGE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["compared", "differences"]
+__all__ = ["differences", "rows_if_few_differ"]
 
 COUNTED_ROWS = 1_000_000
 """Up to this number, all rows are compared to decide how they are staged; of more rows, only those of a share of the
@@ -29,9 +29,9 @@ def differences(new: "DataFrame", held: "DataFrame") -> "DataFrame":
     return new.withColumn(CARRIED_CHANGE, come).unionByName(held.withColumn(CARRIED_CHANGE, go))
 
 
-def compared(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, rows: int) -> int | None:
-    """How many rows there are, old and new, at least; None if more than half of them have no equal row on the other side. New
-    rows are cached, and were made of about so many `rows`.
+def rows_if_few_differ(new: "DataFrame", held: "DataFrame", key: Sequence[str], *, rows: int) -> int | None:
+    """How many rows there are at least, old and new together; None if more than half of them have no equal row on the other
+    side. New rows are cached, and were made of about so many `rows`.
 
     The count depends only on the rows: every attempt, in any session, makes the same decision.
     """

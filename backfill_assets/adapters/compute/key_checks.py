@@ -72,10 +72,12 @@ def check_unique(
     versions: Mapping[str, tuple[DeltaUpstream, int]],
     keys: KeysAndLeftOut,
 ) -> None:
-    """Check that each of these keys of a query is unique in versions of its upstreams. Reads the needed columns once
-    per key; of a key that one upstream has, too, in this process if that is enough.
+    """Check that each of these keys of a query is unique in versions of its upstreams.
 
-    Errors: `DuplicateKeyError`; `PoisonRowError` if the query's conditions cannot be computed for some rows.
+    A key that is copied from the upstreams is compared in this process where it is surely unique there. Otherwise Spark runs
+    the query and reads the needed columns once per key.
+
+    Errors: `DuplicateKeyError`; `PoisonRowError` if Spark cannot compute the query's conditions for some rows.
     """
 
     def inputs(spark: "SparkSession") -> "dict[str, DataFrame]":

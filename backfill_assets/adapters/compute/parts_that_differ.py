@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
 from backfill_assets.adapters.compute.changes import kept
-from backfill_assets.adapters.compute.differences import compared
+from backfill_assets.adapters.compute.differences import rows_if_few_differ
 from backfill_assets.query.ddl import quoted
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ _COUNTED = ("1", "(first & 4294967295)", "shiftrightunsigned(first, 32)", "secon
 @dataclass(frozen=True)
 class DifferingParts:
     """The numbers of the parts that differ, of so many `parts` by a hash of some `columns`; None where all rows are to be
-    compared: at least so many `rows`, old and new."""
+    compared. Old and new together, there are at least so many `rows`."""
 
     columns: Sequence[str] = ()
     parts: int = 1
@@ -67,7 +67,7 @@ def parts_that_differ(
             if found is not None:
                 yield found
                 return
-    every = compared(new, held, key, rows=read) if key else None
+    every = rows_if_few_differ(new, held, key, rows=read) if key else None
     yield None if every is None else DifferingParts(rows=every)
 
 

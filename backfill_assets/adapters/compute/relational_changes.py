@@ -22,6 +22,7 @@ from backfill_assets.adapters.compute.selectable_rows import (
     LocalChanges,
     Part,
     SelectableRows,
+    gathered,
     united,
 )
 from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
@@ -262,5 +263,4 @@ def _versions(upstream: DeltaUpstream, read: FullRead) -> list[ChangesRead]:
 
 def changed_part(new: Part, held: Part) -> Part:
     """The `differences` of two parts."""
-    both, few = differences(new.frame, held.frame), new.few and held.few
-    return Part(both.coalesce(1) if few else both, few)
+    return gathered(differences(new.frame, held.frame), few=new.few and held.few)

@@ -38,6 +38,7 @@ __all__ = [
     "Part",
     "SelectableRows",
     "ViewFinder",
+    "gathered",
     "netted",
     "part_of",
     "united",
@@ -69,20 +70,25 @@ class Held(NamedTuple):
 def united(parts: Sequence[Part]) -> Part:
     """All rows of some parts with the same columns."""
     frame = reduce(lambda some, more: some.unionByName(more), (part.frame for part in parts))
-    few = all(part.few for part in parts)
-    return Part(frame.coalesce(1) if few and len(parts) > 1 else frame, few)
+    return parts[0] if len(parts) == 1 else gathered(frame, few=all(part.few for part in parts))
+
+
+def gathered(frame: "DataFrame", *, few: bool) -> Part:
+    """Rows; a `few` of them in one partition."""
+    return Part(frame.coalesce(1) if few else frame, few)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SelectableRows:
     """What gives all rows of a table, made anew for each place that reads them, and what gives those with some values of a
-    column; None where Spark is to select them. Of a view with so many `rows`, in files of so many `bytes`, `having` gives
+    column; None where Spark is to select them. Of a view with so many `rows`, in `files` of so many `bytes`, `having` gives
     those with one of the values in a column of its key; of one without a key, `alike` gives those with a hash and a value of
     the column before it that are in a table of such columns, the hash last."""
 
     every: "Callable[[], DataFrame]"
     found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
     rows: int = 0
+    files: int = 0
     bytes: int = 0
     having: Callable[[str, pa.ChunkedArray], Held | None] = lambda _column, _values: None
     alike: Callable[[pa.Table], Held | None] = lambda _values: None
@@ -174,7 +180,13 @@ class ViewFinder:
     def selectable(self, every: "Callable[[], DataFrame]") -> SelectableRows:
         """What selects rows of the view, where `every` gives all of them."""
         return SelectableRows(
-            every=every, found=self.found, rows=self.rows, bytes=self.bytes, having=self.having, alike=self.alike
+            every=every,
+            found=self.found,
+            rows=self.rows,
+            files=self.file_count,
+            bytes=self.bytes,
+            having=self.having,
+            alike=self.alike,
         )
 
     def found(self, name: str, sought: Sought) -> Held | None:
@@ -184,12 +196,17 @@ class ViewFinder:
     @property
     def is_empty(self) -> bool:
         """Whether there is no file."""
-        return not self._rows_of_files
+        return not self.file_count
 
     @property
     def rows(self) -> int:
         """How many rows there are, as far as the log says."""
         return sum(filter(None, self._rows_of_files))
+
+    @property
+    def file_count(self) -> int:
+        """In how many files they are."""
+        return len(self._rows_of_files)
 
     @property
     def bytes(self) -> int:
@@ -296,8 +313,7 @@ def part_of(spark: "SparkSession", rows: pa.Table) -> Part:
     frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else _of_nulls(rows.schema))
     if not len(rows):
         frame = frame.where("FALSE")
-    few = len(rows) <= _ROWS_OF_TASK
-    return Part(frame.coalesce(1) if few else frame, few)
+    return gathered(frame, few=len(rows) <= _ROWS_OF_TASK)
 
 
 def _of_nulls(schema: pa.Schema) -> pa.Table:

@@ -17,18 +17,17 @@ import pyarrow as pa
 from backfill_assets.adapters.compute.changes import (
     OPERATION,
     batch,
-    changed_groups,
     empty_batch,
-    kept,
     signed,
     view_columns,
 )
+from backfill_assets.adapters.compute.maintained_groups import maintained_groups
 from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import poison_records
 from backfill_assets.adapters.compute.scans import Count, Inputs, Scans, uncounted
-from backfill_assets.adapters.compute.selectable_rows import ViewFinder
+from backfill_assets.adapters.compute.selectable_rows import Part, ViewFinder
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, write_changes, write_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.compute.version_rows import rows_at
@@ -127,14 +126,12 @@ class SparkCompute:
                 counts = {"insert": "count(1)", "bad": "count(_error)"}
                 return write_rows(rows, folder, counts, tasks=tasks, scans=scans)
             case AggregateQuery() as query:
-                held = ViewFinder(spark=spark, table=self.output.at(at), files=FoundRows(self.output))
-                few = tasks_for(spark, plan.offsets + held.rows) == 1
-                read = signed(query, inputs[query.upstreams[0]], "1")
-                with kept(read.coalesce(1) if few else read) as changes:
-                    count = replace(scans, every_value=True).by(partial(scan_of_version, plan.target, at))
-                    old = None if held.is_empty else rows_at(spark, self.output, at, count)
-                    rows = changed_groups(query, changes, old, rows=None if few else plan.offsets)
-                    chosen = rows.selectExpr(*view_columns(self.output), OPERATION)
+                count = replace(scans, every_value=True).by(partial(scan_of_version, plan.target, at))
+                view = ViewFinder(spark=spark, table=self.output.at(at), files=FoundRows(self.output))
+                held = view.selectable(lambda: rows_at(spark, self.output, at, count))
+                changes = Part(signed(query, inputs[query.upstreams[0]], "1"), few=False)
+                with maintained_groups(query, changes, held, rows=plan.offsets) as groups:
+                    chosen = groups.selectExpr(*view_columns(self.output), OPERATION)
                     return write_changes(chosen, folder, tasks=tasks, scans=scans)
             case query:
                 rows = batch(query, inputs).selectExpr(*view_columns(self.output))

@@ -19,7 +19,6 @@ from backfill_assets.adapters.compute.changes import (
     ROWS,
     DuplicateKey,
     batch,
-    changed_groups,
     kept,
     schema_of,
     signed,
@@ -37,6 +36,7 @@ from backfill_assets.adapters.compute.key_checks import (
     duplicate,
 )
 from backfill_assets.adapters.compute.laid_out import LaidOut, laid_out
+from backfill_assets.adapters.compute.maintained_groups import maintained_groups
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.adapters.compute.parameter_values import values_stay
 from backfill_assets.adapters.compute.parts_that_differ import DifferingParts, parts_that_differ
@@ -47,10 +47,10 @@ from backfill_assets.adapters.compute.relational_changes import relational_chang
 from backfill_assets.adapters.compute.restricted import KEYS, REACHED
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.scans import Scans
-from backfill_assets.adapters.compute.selectable_rows import Part, SelectableRows, ViewFinder
+from backfill_assets.adapters.compute.selectable_rows import Part, SelectableRows, ViewFinder, gathered
 from backfill_assets.adapters.compute.staged_rows import StagingFolder, Tasks, put_changes, write_changes, write_new
 from backfill_assets.adapters.compute.table_inputs import TableInputs
-from backfill_assets.adapters.compute.tasks import tasks_for
+from backfill_assets.adapters.compute.tasks import fit_one_task, tasks_for
 from backfill_assets.adapters.compute.value_parts import ValueParts, value_parts
 from backfill_assets.adapters.compute.version_rows import rows_at
 from backfill_assets.adapters.compute.ways import Computed, Way, every_way, first_computed
@@ -231,9 +231,8 @@ class TableCompute:
             rows = result.selectExpr(*attempt.columns)
             tasks = Tasks(tasks_for(attempt.spark, plan.offsets))
             return write_new(rows, attempt.staging, tasks=tasks, scans=attempt.scans)
-        few = tasks_for(attempt.spark, plan.offsets) == 1
-        together = result.coalesce(1) if few else result
-        return self._changes(attempt, consolidated(together, *unique_keys(query), few=few))
+        changes = gathered(result, few=fit_one_task(plan.offsets, self._reads.files(attempt.read.values())))
+        return self._changes(attempt, consolidated(changes.frame, *unique_keys(query), few=changes.few))
 
     def _changes(self, attempt: Attempt, rows: "DataFrame") -> dict[str, int]:
         """Stage changes, netted by key, that are to be merged into the view at a version."""
@@ -287,15 +286,14 @@ class TableCompute:
 
     def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""
-        query, come, held = self.query(attempt.plan), parts.only(new), self._old(attempt)
-        few = tasks_for(attempt.spark, parts.rows) == 1
+        query, come, held, old = self.query(attempt.plan), parts.only(new), self._held(attempt), self._old(attempt)
+        few = fit_one_task(parts.rows, held.files)
         if not isinstance(query, RelationalQuery) or not query.by_copies:
-            feed = differences(come, parts.only(held))
-            together = feed.coalesce(1) if few else feed
-            return self._changes(attempt, consolidated(together, *unique_keys(query), few=few))
-        feed = differences(come.drop(ROW_HASH), parts.only(held.drop(COPY)).drop(ROW_HASH))
-        part, computed = Part(feed.coalesce(1) if few else feed, few), attempt.scans.computed
-        with by_copies(part, self._held(attempt), key=query.key_columns, rows=rows, computed=computed) as changes:
+            feed = gathered(differences(come, parts.only(old)), few=few)
+            return self._changes(attempt, consolidated(feed.frame, *unique_keys(query), few=few))
+        differ = differences(come.drop(ROW_HASH), parts.only(old.drop(COPY)).drop(ROW_HASH))
+        feed, computed = gathered(differ, few=few), attempt.scans.computed
+        with by_copies(feed, held, key=query.key_columns, rows=rows, computed=computed) as changes:
             return self._operations(attempt, changes, rows)
 
     def _replaced(self, attempt: Attempt, new: "DataFrame", *, rows: int) -> dict[str, int]:
@@ -388,11 +386,11 @@ class TableCompute:
         ((name, rows),) = self._reads.every(attempt).items()
         follows = any(isinstance(read, ChangesRead | SpoolRead | SkipRead) for read in plan.consumed)
         whole = (lambda: self._reads.whole(attempt, name)) if follows else None
-        held, tasks = self._finder_of_view(attempt), Tasks(tasks_for(attempt.spark, plan.offsets))
-        old = None if held.is_empty else self._old(attempt)
-        few = tasks_for(attempt.spark, plan.offsets + held.rows) == 1
-        read = signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)")
-        with kept(read.coalesce(1) if few else read) as changes:
-            changed = changed_groups(query, changes, old, whole, rows=None if few else plan.offsets)
-            chosen = changed.selectExpr(*attempt.columns, OPERATION)
+        changes = gathered(
+            signed(query, rows, f"IF({CHANGE.name} {IS_INSERT}, 1, -1)"),
+            few=fit_one_task(plan.offsets, self._reads.files(attempt.read.values())),
+        )
+        tasks = Tasks(tasks_for(attempt.spark, plan.offsets))
+        with maintained_groups(query, changes, self._held(attempt), whole, rows=plan.offsets) as groups:
+            chosen = groups.selectExpr(*attempt.columns, OPERATION)
             return write_changes(chosen, attempt.staging, tasks=tasks, scans=attempt.scans)

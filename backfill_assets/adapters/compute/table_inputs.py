@@ -1,7 +1,7 @@
 """What Spark reads of upstreams for an attempt: the rows that its plan names, each with what became of it; and what
 of them is kept in the view's spool."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of
 from backfill_assets.core.epoch.records import Plan, spooled_parts
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
-from backfill_assets.core.progress.reads import CaptureRead, ChangesRead, SkipRead, SpoolRead, TableRead
+from backfill_assets.core.progress.reads import CaptureRead, ChangesRead, SkipRead, SnapshotRead, SpoolRead, TableRead
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.query import Query
@@ -56,6 +56,26 @@ class TableInputs:
         ]
         rows = reduce(lambda some, more: some.unionByName(more), parts)
         return netted_changes(rows) if attempt.netted and self._may_go(attempt, name) else rows
+
+    def files(self, reads: Iterable[TableRead]) -> int | None:
+        """In how many files the rows of reads are; None where they are looked for in files that may hold far more."""
+        counts = [self._files(read) for read in reads]
+        return None if None in counts else sum(filter(None, counts))
+
+    def _files(self, read: TableRead) -> int | None:
+        upstream = self.upstreams[read.source]
+        match read:
+            case SnapshotRead():
+                files = upstream.chosen(read)
+                return None if any(each.deleted for each in files) else len(files)
+            case ChangesRead():
+                versions = upstream.changes(read)
+                counts = [len(each.feed) or len(each.added) for each in versions]
+                return sum(counts) if all(each.is_plain for each in versions) else None
+            case SpoolRead():
+                return len(read.segments)
+            case _:
+                return None
 
     def _may_go(self, attempt: Attempt, name: str) -> bool:
         """Whether rows of a table may go by what is read of it."""

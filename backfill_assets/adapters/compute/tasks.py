@@ -8,10 +8,12 @@ from backfill_assets.adapters.spark.session import is_remote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["parallelism", "tasks_for"]
+__all__ = ["fit_one_task", "parallelism", "tasks_for"]
 
 ROWS_OF_TASK = 50_000
 """The least number of rows that are worth a task, and a file, of their own."""
+FILES_OF_TASK = 32
+"""The most files that one task is given: Spark packs no more small ones together, as opening one counts as 4 of 128 MB."""
 _MANY = 2**20
 _FOUND: "WeakKeyDictionary[SparkSession, int]" = WeakKeyDictionary()
 
@@ -25,6 +27,16 @@ def tasks_for(spark: "SparkSession", rows: int) -> int:
     """
     wanted = -(-rows // ROWS_OF_TASK)
     return 1 if wanted <= 1 else min(wanted, parallelism(spark))
+
+
+def fit_one_task(rows: int, files: int | None) -> bool:
+    """Whether so many rows in so many files are worth no more than one task. None: the files may hold far more than the rows.
+
+    Example:
+        >>> fit_one_task(1_000, 3), fit_one_task(1_000, 500), fit_one_task(1_000, None)
+        (True, False, False)
+    """
+    return rows <= ROWS_OF_TASK and files is not None and files <= FILES_OF_TASK
 
 
 def parallelism(spark: "SparkSession") -> int:

@@ -23,11 +23,11 @@ def is_surely_unique(upstream: DeltaUpstream, number: int, key: Sequence[str]) -
     """Whether no two rows of a version have the same key, null being equal to null.
 
     False also where that cannot be told here: rows or their types are not plain, texts differ in blanks at their end alone,
-    there are many, or a file is missing or damaged. Spark then says what is wrong.
+    there are many, or a file is missing, damaged or not reached. Spark then says what is wrong.
     """
     try:
         return _is_unique(upstream, number, key)
-    except (UnfitError, ReadMismatchError, pa.ArrowException):
+    except (UnfitError, ReadMismatchError, pa.ArrowException, OSError):
         return False
 
 

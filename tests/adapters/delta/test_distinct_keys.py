@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.adapters.delta import distinct_keys
 from backfill_assets.adapters.delta.distinct_keys import is_surely_unique
+from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
@@ -83,6 +84,16 @@ def test_a_damaged_file_is_left_to_spark(tmp_path: Path) -> None:
     table = upstream(tmp_path, [pa.table({"id": [1, 2]}), pa.table({"id": [3]})])
     assert is_unique(table, "id")
     next(tmp_path.glob("*.parquet")).unlink()
+    assert not is_unique(table, "id")
+
+
+def test_a_store_that_fails_is_left_to_spark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = upstream(tmp_path, [pa.table({"id": [1, 2]})])
+
+    def fail(*_given: object) -> pa.Table:
+        raise OSError("the store does not answer")
+
+    monkeypatch.setattr(FoundRows, "columns", fail)
     assert not is_unique(table, "id")
 
 
