@@ -255,7 +255,7 @@ def test_a_sum_past_bigint_is_an_error_that_a_retraction_heals(spark: "SparkSess
     "kind",
     [
         *("1,0", "28,10", "32,32", "33,2", "38,38"),
-        *(pytest.param(each, marks=pytest.mark.full) for each in ("12,2", "18,18", "32,0", "34,0", "36,34", "38,18")),
+        *(pytest.param(each, marks=pytest.mark.full) for each in ("12,2", "18,18", "32,0", "34,0", "37,36", "38,18")),
     ],
 )
 def test_averages_of_decimals_are_exactly_those_of_spark(spark: "SparkSession", kind: str) -> None:
