@@ -6,18 +6,21 @@ own key is a constraint: rows are merged by where they came from, so a row may h
 will be deleted by a change of another upstream.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import fit_in
-from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, batch, duplicate_keys
+from backfill_assets.adapters.compute.changes import OPERATION, ROWS, DuplicateKey, batch, duplicate_keys
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
+from backfill_assets.adapters.compute.selectable_rows import SelectableRows
 from backfill_assets.adapters.compute.table_rows import whole_version
-from backfill_assets.adapters.delta.distinct_keys import is_surely_unique
+from backfill_assets.adapters.delta.distinct_keys import MOST_ROWS, are_surely_distinct, is_surely_unique
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.broadcasts import Keys
@@ -55,6 +58,9 @@ MOVED = "__moved"
 """A count of staged changes: rows that were replaced by one with another primary key."""
 
 NAMED_KEYS = 5
+
+INSERTED = f"{ROWS}/{OPERATION}=insert"
+"""The folder of staged rows that are inserted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,42 +124,60 @@ def _is_copied(query: RowwiseQuery, versions: Mapping[str, tuple[DeltaUpstream, 
     return bool(key) and all(is_surely_unique(upstream, version, key) for upstream, version in versions.values())
 
 
-def check_rows(plan: Plan, query: Constrained, rows: "DataFrame") -> None:
-    """Check that no two of these rows, which are all rows of a view, have the same key. Errors: `DuplicateKeyError`."""
+def check_rows(attempt: Attempt, query: Constrained, count: int) -> None:
+    """Check that no two of so many staged rows, all rows of a view, have the same key. Errors: `DuplicateKeyError`."""
     for key in unique_keys(query):
+        come = _inserted(attempt, key, count)
+        if come is not None and are_surely_distinct(come):
+            continue
+        rows = attempt.staging.read(attempt.spark, INSERTED)
         found = duplicate_keys(rows, key, branch=query.branch_column, most=NAMED_KEYS)
         if found:
-            raise duplicate(plan, query, key, found)
+            raise duplicate(attempt.plan, query, key, found)
 
 
 def check_changes(
     attempt: Attempt,
     query: Constrained,
     changes: "DataFrame",
-    held: "Callable[[], DataFrame]",
+    held: SelectableRows,
     counts: Mapping[str, int],
 ) -> None:
     """Check that changes, one per merge key, do not leave two rows with the same key in a view.
 
     `counts` are those of the changes by `__op`, of `KEY_BYTES`, and of `MOVED`: only rows that are new, or have another
-    primary key than before, can have the key of another row. `held` makes the view's rows anew for each place that reads
-    them. Errors: `DuplicateKeyError`.
+    primary key than before, can have the key of another row. `held` gives the view's rows. That all keys are new is often
+    told in this process. Errors: `DuplicateKeyError`.
     """
     plan, scans = attempt.plan, attempt.scans
     first, *declared = unique_keys(query)
     few = fit_in(attempt.spark, _size(query, counts))
-    if counts["insert"]:
+    if counts["insert"] and not _are_surely_new(attempt, first, held, counts["insert"]):
         new = changes.where(f"{OPERATION} = 'insert'")
-        found = _having(held(), new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS)
+        found = _having(held.every(), new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS)
         twice = named_rows(found)
         scans.computed(found)
         if twice:
             raise duplicate(plan, query, first, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
     for key in declared if counts["insert"] or counts[MOVED] else ():
-        after = _meeting(query, key, changes, held(), few=few)
+        after = _meeting(query, key, changes, held.every(), few=few)
         same = duplicate_keys(after, key, branch=query.branch_column, most=NAMED_KEYS, scans=scans)
         if same:
             raise duplicate(plan, query, key, same)
+
+
+def _are_surely_new(attempt: Attempt, key: Sequence[str], held: SelectableRows, count: int) -> bool:
+    """Whether no row of a view has the key of a row that is inserted, as a column of the key shows."""
+    come = _inserted(attempt, key, count)
+    return come is not None and any(held.lacks(name, come.column(name)) for name in key)
+
+
+def _inserted(attempt: Attempt, key: Sequence[str], count: int) -> pa.Table | None:
+    """The keys of the staged rows that are inserted, if they are not more than are read in this process."""
+    try:
+        return attempt.staging.columns(INSERTED, key) if count <= MOST_ROWS else None
+    except (pa.ArrowException, OSError):
+        return None  # Spark says what is wrong with the files
 
 
 def duplicate(plan: Plan, query: Query, key: Sequence[str], found: Sequence[DuplicateKey]) -> DuplicateKeyError:

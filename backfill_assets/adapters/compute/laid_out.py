@@ -59,7 +59,8 @@ def laid_out(
 
     order = [*map(quoted, (*before, *columns))]
     if parts is not None:
-        divided = rows.repartitionById(parts.number, F.expr(parts.of_row))
+        by_values = parts.number > 1
+        divided = rows.repartitionById(parts.number, F.expr(parts.of_row)) if by_values else rows.coalesce(1)
         yield LaidOut(divided.sortWithinPartitions(*order), Tasks(parts.number, most_rows=parts.rows_of_file))
         return
     with _counted(rows, scans) as (once, files):

@@ -20,10 +20,11 @@ from backfill_assets.adapters.delta.files_to_search import (
     logged,
     schema_of,
 )
-from backfill_assets.adapters.delta.found_rows import HASH, FoundRows, Sought, UnfitError
+from backfill_assets.adapters.delta.found_rows import HASH, FoundRows, Sought, UnfitError, kind_of_arrow
 from backfill_assets.adapters.delta.touched_files import LoggedFile
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.core.progress.reads import ChangesRead
+from backfill_assets.errors import ReadMismatchError
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.rowwise import CHANGE
 
@@ -83,7 +84,8 @@ class SelectableRows:
     """What gives all rows of a table, made anew for each place that reads them, and what gives those with some values of a
     column; None where Spark is to select them. Of a view with so many `rows`, in `files` of so many `bytes`, `having` gives
     those with one of the values in a column of its key; of one without a key, `alike` gives those with a hash and a value of
-    the column before it that are in a table of such columns, the hash last."""
+    the column before it that are in a table of such columns, the hash last. `lacks` tells whether a view surely has no row
+    with one of the values in a column."""
 
     every: "Callable[[], DataFrame]"
     found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
@@ -92,6 +94,7 @@ class SelectableRows:
     bytes: int = 0
     having: Callable[[str, pa.ChunkedArray], Held | None] = lambda _column, _values: None
     alike: Callable[[pa.Table], Held | None] = lambda _values: None
+    lacks: Callable[[str, pa.ChunkedArray], bool] = lambda _column, _values: False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,6 +190,7 @@ class ViewFinder:
             bytes=self.bytes,
             having=self.having,
             alike=self.alike,
+            lacks=self.lacks,
         )
 
     def found(self, name: str, sought: Sought) -> Held | None:
@@ -227,10 +231,22 @@ class ViewFinder:
         """The rows with one of the values in a column."""
 
         def find(table: DeltaTable) -> pa.Table:
-            sought = Sought.of(_kind_of(values.type), [values])
+            sought = Sought.of(kind_of_arrow(values.type), [values])
             return self._among(table, name, sought, (name, sought))
 
         return self._held(find)
+
+    def lacks(self, name: str, values: pa.ChunkedArray) -> bool:
+        """Whether surely no row has one of the values in a column. Where that cannot be told here, or a file is missing,
+        damaged or not reached, Spark says what is so."""
+        if self.table is None:
+            return False
+        try:
+            sought = Sought.of(kind_of_arrow(values.type), [values])
+            column = widest(pa.schema(self.table.schema().to_arrow())).field(name)
+            return not len(self.files.among(files_of_view(self.table, name, sought), pa.schema([column]), name, sought))
+        except (UnfitError, ReadMismatchError, pa.ArrowException, OSError):
+            return False
 
     def alike(self, values: pa.Table) -> Held | None:
         """The rows that have a hash, and a value of the column before it, that are in a table of these; maybe some that have
@@ -242,7 +258,7 @@ class ViewFinder:
         hashes = Sought.of(HASH, [values.column(name)])
         if not beside:
             return self._among(table, name, hashes, (name, hashes))
-        wanted = Sought.of(_kind_of(values.schema.field(beside[0]).type), [values.column(beside[0])])
+        wanted = Sought.of(kind_of_arrow(values.schema.field(beside[0]).type), [values.column(beside[0])])
         return self._among(table, name, hashes, (beside[0], wanted))
 
     def _among(self, table: DeltaTable, name: str, sought: Sought, bounded: tuple[str, Sought]) -> pa.Table:
@@ -258,17 +274,6 @@ class ViewFinder:
         except UnfitError:
             return None
         return Held(rows, part_of(self.spark, rows))
-
-
-def _kind_of(kind: pa.DataType) -> str:
-    """The family of types (`query.kinds`) of a column that has bounds. Errors: `UnfitError` if it is of another one."""
-    if pa.types.is_integer(kind):
-        return "INTEGER"
-    if pa.types.is_date(kind):
-        return "DATE"
-    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        return "STRING"
-    raise UnfitError(f"a column of {kind}")
 
 
 def _changes(

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from backfill_assets.adapters.compute.changes import OPERATION, ROWS, kept
 from backfill_assets.adapters.compute.parquet_files import parquet_files
@@ -25,7 +27,6 @@ from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.query.spelling import backquoted
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -83,12 +84,22 @@ class StagingFolder:
         paths = [self.table.child(each.path) for each in self.files() if each.path.startswith(f"{folder}/")]
         return parquet_files(spark, paths, schema, basePath=self.table.child(folder))
 
-    def put(self, parts: "Mapping[str, pa.Table]") -> None:
+    def columns(self, inside: str, names: Sequence[str]) -> pa.Table:
+        """Some columns of the rows of the files in a folder inside, in this process."""
+        folder = self._child(inside)
+        parts = []
+        for each in self.files():
+            if each.path.startswith(f"{folder}/"):
+                with self.table.opened(each.path) as stream:
+                    parts.append(pq.ParquetFile(stream).read(columns=[*names]).select([*names]))
+        return pa.concat_tables(parts)
+
+    def put(self, parts: Mapping[str, pa.Table]) -> None:
         """Write the rows for each folder inside; none where there are none. Errors: `EnvironmentSetupError` if the store
         refuses them."""
         self._written.extend(self._put(inside, rows) for inside, rows in parts.items() if rows.num_rows)
 
-    def _put(self, inside: str, rows: "pa.Table") -> StagedFile:
+    def _put(self, inside: str, rows: pa.Table) -> StagedFile:
         return put_rows(self.table, f"{self._child(inside)}/part-{uuid.uuid4()}.parquet", rows)
 
     def write(self, rows: "DataFrame", inside: str, *, by: str | None = None, most_rows: int = 0) -> None:
@@ -154,7 +165,7 @@ def write_changes(
     return _staged(given, folder, scans)
 
 
-def put_changes(rows: "pa.Table", folder: StagingFolder) -> dict[str, int]:
+def put_changes(rows: pa.Table, folder: StagingFolder) -> dict[str, int]:
     """Write rows that have `__op` and that this process holds; how many of each kind."""
     parts = _by_operation(rows, ROWS)
     folder.put(parts)
@@ -199,7 +210,7 @@ def _staged_here(given: _Output, folder: StagingFolder, scans: Scans) -> dict[st
     return found
 
 
-def _by_operation(rows: "pa.Table", inside: str) -> "dict[str, pa.Table]":
+def _by_operation(rows: pa.Table, inside: str) -> "dict[str, pa.Table]":
     """The rows of each operation, by the folder in which they are staged."""
     kinds = pc.unique(rows.column(OPERATION)).to_pylist()
     parts = {kind: rows.filter(pc.equal(rows.column(OPERATION), kind)) for kind in kinds}

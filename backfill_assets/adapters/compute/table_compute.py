@@ -251,7 +251,7 @@ class TableCompute:
             raise duplicate(plan, query, query.key_columns, found)
         if counts["insert"] or counts[MOVED]:
             staged = attempt.staging.read(attempt.spark, ROWS, chosen.drop(DUPLICATE, MOVED).schema)
-            check_changes(attempt, query, staged, partial(self._old, attempt), counts)
+            check_changes(attempt, query, staged, self._held(attempt), counts)
         return counts
 
     def _in_full(self, attempt: Attempt) -> dict[str, int]:
@@ -282,7 +282,7 @@ class TableCompute:
         """Check that no two rows have the same key, of all that a view is to hold."""
         query = self.query(attempt.plan)
         if counts["insert"] and not isinstance(query, AggregateQuery) and is_constrained(query):
-            check_rows(attempt.plan, query, attempt.staging.read(attempt.spark, f"{ROWS}/{OPERATION}=insert"))
+            check_rows(attempt, query, counts["insert"])
 
     def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""

@@ -5,15 +5,16 @@ Otherwise Spark would compute the rows a first time to look for such ranges, or 
 """
 
 from collections.abc import Mapping
+from math import prod
 from typing import NamedTuple
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.key_ranges import sampled
-from backfill_assets.adapters.compute.tasks import parallelism
+from backfill_assets.adapters.compute.tasks import fit_one_task, parallelism
 from backfill_assets.adapters.delta.key_statistics import WHOLE, spans_of_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import part_of_value
-from backfill_assets.core.epoch.merge_groups import rows_of_file
+from backfill_assets.core.epoch.merge_groups import ROWS_OF_FILE, rows_of_file
 from backfill_assets.core.epoch.ports import KeyRanges
 from backfill_assets.core.progress.reads import FullRead, LookupRead, SnapshotRead
 from backfill_assets.core.strategies.key_cuts import by_files, by_sample, thinned
@@ -31,6 +32,10 @@ _PER_PROCESSOR, _LEAST_PARTS, _MOST_PARTS = 4, 8, 256
 """A part is a task, and for each row its number is sought among the bounds: no more of them than keep all processors busy."""
 
 
+_LITTLE_BYTES = 2**20
+"""The size of the files of small tables: values in them may be arrays, of which a query makes many rows."""
+
+
 class ValueParts(NamedTuple):
     """So many parts of a view's rows, SQL for the number of the part in which a row is, and how many rows a file has."""
 
@@ -43,10 +48,18 @@ def value_parts(
     attempt: Attempt, query: Query, upstreams: Mapping[str, DeltaUpstream], column: str, *, rows: int
 ) -> ValueParts | None:
     """Parts by the values of a column of a view with about so many `rows`; None if its values are not known before they are
-    computed, or rows are few. Where 0 rows are known, there are about as many as in the table of the column if each of them
-    gives its own; for other queries None."""
+    computed, or rows seem to be few. Of tables that are surely little work, one part. Where 0 rows are known, there are about
+    as many as in the table of the column if each of them gives its own; for other queries None."""
     if not isinstance(query, RelationalQuery):
         return None
+    if _are_few(attempt, query, upstreams):
+        return ValueParts(1, "0", ROWS_OF_FILE)
+    return _by_values(attempt, query, upstreams, column, rows=rows)
+
+
+def _by_values(
+    attempt: Attempt, query: RelationalQuery, upstreams: Mapping[str, DeltaUpstream], column: str, *, rows: int
+) -> ValueParts | None:
     place, name = query.origins.get(column.lower(), (-1, ""))
     if place < 0 or not (rows or (query.grouped is None and place in query.linearity.linear)):
         return None
@@ -65,6 +78,17 @@ def value_parts(
         return None
     bounds = [str(key[0]) for key in ranges.bounds]
     return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds), of_file)
+
+
+def _are_few(attempt: Attempt, query: RelationalQuery, upstreams: Mapping[str, DeltaUpstream]) -> bool:
+    """Whether whole tables are so small that one task has little work, even if each row meets each row of the others."""
+    reads = [each for each in attempt.read.values() if isinstance(each, SnapshotRead | FullRead)]
+    rows = {each.source: 1 + _rows_of(each) for each in reads}
+    if len(rows) < len(attempt.read) or not rows.keys() >= set(query.occurrences):
+        return False
+    files = [file for each in reads for file in upstreams[each.source].chosen(each)]
+    is_little = sum(each.size for each in files) <= _LITTLE_BYTES
+    return is_little and fit_one_task(prod(rows[name] for name in query.occurrences), len(files))
 
 
 def _type_in_view(schema: str, column: str) -> str:

@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 
 from backfill_assets.adapters.delta.files_to_search import all_files_of, column_named, schema_of
-from backfill_assets.adapters.delta.found_rows import FoundRows, UnfitError, one_form
+from backfill_assets.adapters.delta.found_rows import FoundRows, UnfitError, kind_of_arrow, one_form
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.errors import ReadMismatchError
 from backfill_assets.query.ddl import Column, columns_of_delta
 from backfill_assets.query.kinds import kind_of_type
 
-__all__ = ["MOST_NUMBERS", "MOST_ROWS", "is_surely_unique"]
+__all__ = ["MOST_NUMBERS", "MOST_ROWS", "are_surely_distinct", "is_surely_unique"]
 
 MOST_NUMBERS, MOST_ROWS = 10_000_000, 200_000
 """The keys of more rows are compared by Spark: keys of one whole number are sorted here; others are hashed, which takes ten
@@ -28,6 +28,15 @@ def is_surely_unique(upstream: DeltaUpstream, number: int, key: Sequence[str]) -
     try:
         return _is_unique(upstream, number, key)
     except (UnfitError, ReadMismatchError, pa.ArrowException, OSError):
+        return False
+
+
+def are_surely_distinct(keys: pa.Table) -> bool:
+    """Whether no two of these rows are equal, null being equal to null; False also where that cannot be told here."""
+    try:
+        kinds = {each.name: kind_of_arrow(each.type) for each in keys.schema}
+        return _distinct(keys, kinds) == len(keys)
+    except (UnfitError, pa.ArrowException):
         return False
 
 

@@ -25,7 +25,7 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.touched_spans import MOST_VALUES, Span, apart, blocks, fewer
 from backfill_assets.errors import ReadMismatchError
 
-__all__ = ["HASH", "FoundRows", "Sought", "UnfitError", "one_form"]
+__all__ = ["HASH", "FoundRows", "Sought", "UnfitError", "kind_of_arrow", "one_form"]
 
 HASH: Final = "HASH"
 """The kind of values that are hashes by Spark."""
@@ -299,6 +299,17 @@ def _typed(rows: pa.Table, schema: pa.Schema) -> pa.Table:
     except pa.ArrowException as error:
         raise UnfitError(str(error)) from None
     return pa.table(columns, schema=schema)
+
+
+def kind_of_arrow(kind: pa.DataType) -> str:
+    """The family of types (`query.kinds`) of a column that has bounds. Errors: `UnfitError` if it is of another one."""
+    if pa.types.is_integer(kind):
+        return "INTEGER"
+    if pa.types.is_date(kind):
+        return "DATE"
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return "STRING"
+    raise UnfitError(f"a column of {kind}")
 
 
 def one_form(values: pa.Array, kind: str) -> pa.Array:
