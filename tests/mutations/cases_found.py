@@ -23,6 +23,11 @@ NETTED: Final = "tests/adapters/compute/test_selectable_rows.py"
 EPOCHS: Final = "tests/e2e/tables/test_found_rows.py"
 NAMES: Final = "tests/query/test_used_columns.py"
 
+SNAPSHOT_KEY: Final = (
+    "tests/e2e/tables/test_snapshot_refusals.py::"
+    "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
+)
+SMALL_TABLES: Final = "tests/adapters/compute/test_small_tables.py"
 UNIQUE: Final = "backfill_assets/adapters/delta/distinct_keys.py"
 DISTINCT: Final = "tests/adapters/delta/test_distinct_keys.py"
 GROUPS: Final = "backfill_assets/adapters/sql/apply_aggregate.py"
@@ -94,9 +99,65 @@ FOUND: Final = (
         file="backfill_assets/adapters/compute/key_checks.py",
         old="return bool(key) and all(is_surely_unique(",
         new="return bool(key) or all(is_surely_unique(",
-        tests=(
-            "tests/e2e/tables/test_snapshot_refusals.py::test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",
-        ),
+        tests=(SNAPSHOT_KEY,),
+    ),
+    Mutation(
+        name="no row of a view has the key of a new one",
+        file=PARTS,
+        old="return not len(self.files.among(",
+        new="return 0 <= len(self.files.among(",
+        tests=(NETTED, SNAPSHOT_KEY),
+    ),
+    Mutation(
+        name="a view with a damaged file has not the key of a new row",
+        file=PARTS,
+        old="""        except (UnfitError, ReadMismatchError, pa.ArrowException, OSError):
+            return False""",
+        new="""        except (UnfitError, ReadMismatchError, pa.ArrowException, OSError):
+            return True""",
+        tests=(NETTED,),
+    ),
+    Mutation(
+        name="rows that are deleted are taken for new ones",
+        file="backfill_assets/adapters/compute/key_checks.py",
+        old='INSERTED = f"{ROWS}/{OPERATION}=insert"',
+        new='INSERTED = f"{ROWS}/{OPERATION}=delete"',
+        tests=("tests/e2e/tables/test_primary_key.py", "tests/e2e/tables/test_full_refresh.py"),
+    ),
+    Mutation(
+        name="keys of all rows of a view are not compared",
+        file="backfill_assets/adapters/compute/key_checks.py",
+        old="if come is not None and are_surely_distinct(come):",
+        new="if come is not None:",
+        tests=("tests/e2e/tables/test_full_refresh.py::test_a_duplicate_key_is_refused_until_it_is_corrected",),
+    ),
+    Mutation(
+        name="rows of a view are distinct whatever their keys are",
+        file=UNIQUE,
+        old="return _distinct(keys, kinds) == len(keys)",
+        new="return _distinct(keys, kinds) <= len(keys)",
+        tests=(DISTINCT,),
+    ),
+    Mutation(
+        name="small tables make one file, however large their rows are",
+        file="backfill_assets/adapters/compute/value_parts.py",
+        old="<= _LITTLE_BYTES and most <= of_file and",
+        new="<= _LITTLE_BYTES and",
+        tests=(SMALL_TABLES, "tests/e2e/tables/test_layout.py"),
+    ),
+    Mutation(
+        name="one task reads small tables, however large their values are",
+        file="backfill_assets/adapters/compute/value_parts.py",
+        old="<= _LITTLE_BYTES and most <= of_file and",
+        new=">= 0 and most <= of_file and",
+        tests=(SMALL_TABLES,),
+    ),
+    Mutation(
+        name="a table that is looked up counts as one without rows",
+        file="backfill_assets/adapters/compute/value_parts.py",
+        old="if len(rows) < len(attempt.read) or not rows.keys() >= set(query.occurrences):",
+        new="rows = dict.fromkeys(query.occurrences, 1) | rows\n    if False:",
+        tests=(SMALL_TABLES,),
     ),
     Mutation(
         name="groups that nothing touches are written again",

@@ -185,17 +185,15 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="a new row of a key that the view holds replaces the old one",
         file=KEY_CHECKS,
-        old="""    if counts["insert"]:
-        new =""",
-        new="""    if counts["insert"] < 0:
-        new =""",
+        old="""    if counts["insert"] and not _are""",
+        new="""    if counts["insert"] < 0 and not _are""",
         tests=(UNIQUE,),
     ),
     Mutation(
         name="a view that is recomputed accepts a duplicate key",
         file=TABLE_COMPUTE,
-        old='f"{ROWS}/{OPERATION}=insert"))',
-        new='f"{ROWS}/{OPERATION}=insert").limit(1))',
+        old="not isinstance(query, AggregateQuery) and is_constrained(query):",
+        new="is_constrained(query) and not counts:",
         tests=("tests/e2e/tables/test_full_refresh.py::test_a_duplicate_key_is_refused_until_it_is_corrected",),
     ),
     # A view that is recomputed

@@ -151,16 +151,16 @@ def check_changes(
     """
     plan, scans = attempt.plan, attempt.scans
     first, *declared = unique_keys(query)
-    few = fit_in(attempt.spark, _size(query, counts))
+    few = partial(fit_in, attempt.spark, _size(query, counts))
     if counts["insert"] and not _are_surely_new(attempt, first, held, counts["insert"]):
         new = changes.where(f"{OPERATION} = 'insert'")
-        found = _having(held.every(), new, first, few=few).select(*map(quoted, first)).limit(NAMED_KEYS)
+        found = _having(held.every(), new, first, few=few()).select(*map(quoted, first)).limit(NAMED_KEYS)
         twice = named_rows(found)
         scans.computed(found)
         if twice:
             raise duplicate(plan, query, first, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
     for key in declared if counts["insert"] or counts[MOVED] else ():
-        after = _meeting(query, key, changes, held.every(), few=few)
+        after = _meeting(query, key, changes, held.every(), few=few())
         same = duplicate_keys(after, key, branch=query.branch_column, most=NAMED_KEYS, scans=scans)
         if same:
             raise duplicate(plan, query, key, same)

@@ -14,7 +14,7 @@ from backfill_assets.adapters.compute.tasks import fit_one_task, parallelism
 from backfill_assets.adapters.delta.key_statistics import WHOLE, spans_of_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import part_of_value
-from backfill_assets.core.epoch.merge_groups import ROWS_OF_FILE, rows_of_file
+from backfill_assets.core.epoch.merge_groups import rows_of_file
 from backfill_assets.core.epoch.ports import KeyRanges
 from backfill_assets.core.progress.reads import FullRead, LookupRead, SnapshotRead
 from backfill_assets.core.strategies.key_cuts import by_files, by_sample, thinned
@@ -52,8 +52,9 @@ def value_parts(
     as many as in the table of the column if each of them gives its own; for other queries None."""
     if not isinstance(query, RelationalQuery):
         return None
-    if _are_few(attempt, query, upstreams):
-        return ValueParts(1, "0", ROWS_OF_FILE)
+    of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
+    if _fit_one_file(attempt, query, upstreams, of_file):
+        return ValueParts(1, "0", of_file)
     return _by_values(attempt, query, upstreams, column, rows=rows)
 
 
@@ -80,15 +81,18 @@ def _by_values(
     return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds), of_file)
 
 
-def _are_few(attempt: Attempt, query: RelationalQuery, upstreams: Mapping[str, DeltaUpstream]) -> bool:
-    """Whether whole tables are so small that one task has little work, even if each row meets each row of the others."""
+def _fit_one_file(
+    attempt: Attempt, query: RelationalQuery, upstreams: Mapping[str, DeltaUpstream], of_file: int
+) -> bool:
+    """Whether tables are so small that one task has little work, even if each row meets each row of the others, and what it
+    writes fits in a file of so many rows."""
     reads = [each for each in attempt.read.values() if isinstance(each, SnapshotRead | FullRead)]
     rows = {each.source: 1 + _rows_of(each) for each in reads}
     if len(rows) < len(attempt.read) or not rows.keys() >= set(query.occurrences):
         return False
     files = [file for each in reads for file in upstreams[each.source].chosen(each)]
-    is_little = sum(each.size for each in files) <= _LITTLE_BYTES
-    return is_little and fit_one_task(prod(rows[name] for name in query.occurrences), len(files))
+    most = prod(rows[name] for name in query.occurrences)
+    return sum(each.size for each in files) <= _LITTLE_BYTES and most <= of_file and fit_one_task(most, len(files))
 
 
 def _type_in_view(schema: str, column: str) -> str:

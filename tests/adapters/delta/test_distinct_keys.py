@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from backfill_assets.adapters.delta import distinct_keys
-from backfill_assets.adapters.delta.distinct_keys import is_surely_unique
+from backfill_assets.adapters.delta.distinct_keys import are_surely_distinct, is_surely_unique
 from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -106,3 +106,15 @@ def test_many_rows_are_left_to_spark(
     assert is_unique(table, "id")
     monkeypatch.setattr(distinct_keys, most, 2)
     assert not is_unique(table, "id")
+
+
+@given(st.lists(st.tuples(st.integers(-1, 1) | st.none(), st.sampled_from(["", "a", "a ", "A", None])), max_size=4))
+def test_rows_are_said_to_be_distinct_where_they_differ_in_more_than_blanks(keys: list[tuple[Any, ...]]) -> None:
+    forms = [(number, text if text is None else text.rstrip(" ")) for number, text in keys]
+    schema = pa.schema({"n": pa.int32(), "s": pa.string()})
+    rows = pa.table([[key[at] for key in keys] for at in range(2)], schema=schema)
+    assert are_surely_distinct(rows) is (len({*forms}) == len(forms))
+
+
+def test_numbers_with_several_forms_are_not_said_to_be_distinct() -> None:
+    assert not are_surely_distinct(pa.table({"n": [0.0, 1.0]}))
