@@ -19,6 +19,11 @@ __all__ = ["run"]
 
 WITHOUT = "without"
 VIEWS, SERVER, CLUSTER = "views", "server", "cluster"
+QUERIES = {
+    "plain": "SELECT id, amount FROM base WHERE amount > 3",
+    "grouped": "SELECT id % 3 AS part, count(*) AS n, max(amount) AS most FROM base GROUP BY id % 3",
+    "joined": "SELECT x.id, sum(y.amount) AS total FROM base x JOIN base y ON x.id = y.id + 1 GROUP BY x.id",
+}
 CASES = {
     "three small views created, whole process": VIEWS,
     "a Spark server started and stopped": SERVER,
@@ -57,6 +62,6 @@ if __name__ == "__main__":
             vars(module)["archive_options"] = lambda: ""
     with tempfile.TemporaryDirectory(prefix="backfill-") as place:
         if VIEWS in sys.argv:
-            create_views(Path(place))
+            create_views(Path(place), QUERIES)
         else:
             _servers(Path(place), cluster=CLUSTER in sys.argv)
