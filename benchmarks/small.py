@@ -1,15 +1,17 @@
-"""Small work: epochs of few changed rows of small views, and the check of a declared key, each against the same by the means
-that large work needs."""
+"""Small work: epochs of few changed or new rows of small views, their first rows, and the check of a declared key, each
+against the same by the means that large work needs."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from itertools import count
 from pathlib import Path
 from unittest import mock
 
-from deltalake import DeltaTable
+import pyarrow as pa
+from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets import delta_table, materialized_view
-from backfill_assets.adapters.compute import key_checks, tasks
+from backfill_assets.adapters.compute import key_checks, tasks, value_parts
 from backfill_assets.declare.model import Declared
 from benchmarks.measure import Comparison, in_turns, timed
 from benchmarks.tables import copy_of, make_table
@@ -34,6 +36,12 @@ def run(world: World, *, rows: int = 10_000_000, repetitions: int = 7) -> Iterat
             make_table(world, folder / "orders", SMALL)
             yield _epochs(world, folder, query, f"an epoch of {case}", repetitions)
     with world.folder() as folder:
+        make_table(world, folder / "orders", SMALL)
+        yield _new_rows(world, folder, repetitions)
+    with world.folder() as folder:
+        make_table(world, folder / "orders", SMALL)
+        yield _first_rows(world, folder, repetitions)
+    with world.folder() as folder:
         make_table(world, folder / "orders", rows)
         yield _key(world, folder / "orders", rows, min(repetitions, 3))
 
@@ -53,6 +61,42 @@ def _epochs(world: World, folder: Path, query: str, case: str, repetitions: int)
     return Comparison(
         benchmark="small", case=case, peer="the same with shuffles", rows=SMALL, ours=taken, theirs=without
     )
+
+
+def _new_rows(world: World, folder: Path, repetitions: int) -> Comparison:
+    """Epochs of three new rows of a view with a key; the peer has Spark look for their keys in the view."""
+    declared: dict[str, Declared] = {"copy": copy_of(folder / "orders", "incremental")}
+    world.refresh(folder, declared, "copy")
+    numbers = count(SMALL)
+
+    def ours() -> float:
+        rows = DeltaTable(str(folder / "orders")).to_pyarrow_table().slice(0, 3)
+        ids = pa.array([next(numbers) for _ in range(3)], pa.int64())
+        write_deltalake(str(folder / "orders"), rows.set_column(0, "id", ids), mode="append")
+        return timed(lambda: world.refresh(folder, declared, "copy"))
+
+    by_spark = mock.patch.object(key_checks, "MOST_ROWS", -1)
+    taken, without = _in_turns(ours, by_spark, repetitions, WARMUPS)
+    case = "an epoch of new rows with a key"
+    return Comparison(
+        benchmark="small", case=case, peer="their keys are looked for by Spark", rows=SMALL, ours=taken, theirs=without
+    )
+
+
+def _first_rows(world: World, folder: Path, repetitions: int) -> Comparison:
+    """First rows of a joined view of small tables; the peer counts them before they are written."""
+    table = delta_table("orders", path=str(folder / "orders"), primary_key="id")
+    query = "SELECT o.id, p.amount FROM orders o JOIN orders p ON o.id = p.id"
+    declared: dict[str, Declared] = {"small": materialized_view("small", query=query, upstreams=[table])}
+
+    def ours() -> float:
+        with world.folder() as place:
+            return timed(lambda: world.refresh(place, declared, "small"))
+
+    counted = mock.patch.object(value_parts, "_LITTLE_BYTES", -1)
+    taken, without = _in_turns(ours, counted, repetitions, WARMUPS)
+    case = "first rows of a join of small tables"
+    return Comparison(benchmark="small", case=case, peer="the same, counted", rows=SMALL, ours=taken, theirs=without)
 
 
 def _key(world: World, source: Path, rows: int, repetitions: int) -> Comparison:
