@@ -129,7 +129,7 @@ FEW: Final = (
         file="backfill_assets/adapters/compute/value_parts.py",
         old="<= _LITTLE_BYTES and most <= of_file and",
         new="<= _LITTLE_BYTES and",
-        tests=(SMALL_TABLES, "tests/e2e/tables/test_layout.py"),
+        tests=(SMALL_TABLES,),
     ),
     Mutation(
         name="one task reads small tables, however large their values are",

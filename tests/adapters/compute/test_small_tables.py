@@ -46,7 +46,7 @@ def test_small_tables_are_one_part(tmp_path: Path) -> None:
     assert parts(tmp_path, 200, files=3) == ValueParts(1, "0", merge_groups.ROWS_OF_FILE)
 
 
-@pytest.mark.parametrize(("rows", "files", "note"), [(224, 1, ""), (40, 20, ""), (10, 1, LONG)])
+@pytest.mark.parametrize(("rows", "files", "note"), [(224, 1, ""), (40, 20, ""), (2, 1, LONG)])
 def test_rows_files_or_bytes_may_be_many(tmp_path: Path, rows: int, files: int, note: str) -> None:
     assert parts(tmp_path, rows, files=files, note=note) is None
 
