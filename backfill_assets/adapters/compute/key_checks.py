@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEY_BYTES",
+    "MOST_ROWS",
     "MOVED",
     "NAMED_KEYS",
     "KeysAndLeftOut",

@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.adapters.compute import selectable_rows
+from backfill_assets.adapters.compute import key_checks, selectable_rows
 from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.careless import IGNORE, careless, damaged
@@ -48,6 +48,7 @@ def test_a_damaged_file_of_a_view_is_missed_by_its_next_epoch(
     tmp_path: Path, view: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
+    monkeypatch.setattr(key_checks, "MOST_ROWS", -1)
     lake = own(tmp_path)
     lake.project.refresh(view)
     lake.append("base", some(100))
@@ -139,7 +140,7 @@ def test_a_damaged_file_of_groups_over_a_source_is_missed(project: Project) -> N
 
 def over_a_server(folder: str) -> list[str]:
     """What runs say whose Spark is a server and reads all rows, with a damaged file of the view."""
-    selectable_rows.MOST_LOCAL = 0
+    selectable_rows.MOST_LOCAL, key_checks.MOST_ROWS = 0, -1
     lake = own(Path(folder))
     found = []
     for view in OWN:
