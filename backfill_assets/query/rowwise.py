@@ -40,44 +40,8 @@ CHANGE: Final = Column("_change_type", "STRING")
 CARRIED_CHANGE: Final = f"__{CHANGE.name}"
 
 _BRANCH: Final = "__branch"
-WORKING: Final = frozenset(
-    f"__{name}"
-    for name in (
-        *(
-            "again",
-            "balance",
-            "bytes",
-            "c",
-            "change",
-            "copy",
-            "each",
-            "expected",
-            "file",
-            "held",
-            "here",
-            "key_bytes",
-            "last",
-        ),
-        *(
-            "moved",
-            "net",
-            "number",
-            "old",
-            "op",
-            "part",
-            "parts",
-            "raw",
-            "replaced",
-            "row",
-            "row_hash",
-            "rows",
-            "side",
-            "sign",
-        ),
-        *("text", "twice", "untouched", "value"),
-    )
-)
-"""Columns that rows have while they are computed or compared, which a hidden column must not be."""
+_WORKING: Final = frozenset({"__balance", "__expected", "__file", "__moved", "__op", "__rows", "__side", "__twice"})
+"""Columns that rows have beside the hidden ones while changes are computed and compared."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +195,7 @@ def _hidden_name(column: str) -> str:
     """`__partition` for `_partition`, `__id` for `id`; a column that is hidden upstream keeps its name. Those of columns with
     which changes are computed are taken: `__op` becomes `__op_`."""
     name = column if column.startswith("__") else f"_{column}" if column.startswith("_") else f"__{column}"
-    return f"{name}_" if name.rstrip("_").lower() in WORKING else name
+    return f"{name}_" if name.rstrip("_").lower() in _WORKING else name
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,30 @@ READ_FILES: Final = "tests/adapters/compute/test_files_read.py"
 
 FEW: Final = (
     Mutation(
+        name="hidden columns have the names of those with which changes are computed",
+        file="backfill_assets/query/rowwise.py",
+        old=""" if name.rstrip("_").lower() in _WORKING else name""",
+        new=""" if name.rstrip("_") in () else name""",
+        tests=(
+            "tests/e2e/tables/test_snapshot_keys.py::"
+            "test_keys_may_have_the_names_of_columns_with_which_changes_are_computed",
+        ),
+    ),
+    Mutation(
+        name="collations inside of structs are passed over",
+        file="backfill_assets/adapters/delta/odd_columns.py",
+        old="return differs or any(_is_collated(each) for name, each in part.items() if name != _COLLATIONS)",
+        new="return differs or _is_collated(part.get('metadata'))",
+        tests=("tests/adapters/delta/test_odd_columns.py",),
+    ),
+    Mutation(
+        name="a table with collated texts is an upstream",
+        file="backfill_assets/adapters/delta/upstream.py",
+        old="for name in self._needed(collated(table)):",
+        new="for name in self._needed(collated(table))[:0]:",
+        tests=("tests/adapters/delta/test_odd_columns.py",),
+    ),
+    Mutation(
         name="a key is unique if one of its columns is",
         file=UNIQUE,
         old="forms, names=names).group_by(names)",
