@@ -59,4 +59,5 @@
 - `ties`: makes orders total where the result depends on which of several equal rows comes first
 - `used_columns`: which columns of its tables a query may use
 - `window_orders`: makes the orders of windows total
+- `working_columns`: columns that rows have while changes are computed, compared and merged
 """

@@ -31,6 +31,7 @@ from backfill_assets.query.parsing import Part, parse_parts, tokenize
 from backfill_assets.query.record_columns import ERROR, RECORD_KEY
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted, canonical_text, sliced
+from backfill_assets.query.working_columns import WORKING
 
 __all__ = ["CARRIED_CHANGE", "CHANGE", "Branch", "RowwiseQuery", "analyze_rowwise"]
 
@@ -40,8 +41,6 @@ CHANGE: Final = Column("_change_type", "STRING")
 CARRIED_CHANGE: Final = f"__{CHANGE.name}"
 
 _BRANCH: Final = "__branch"
-_WORKING: Final = frozenset({"__balance", "__expected", "__file", "__moved", "__op", "__rows", "__side", "__twice"})
-"""Columns that rows have beside the hidden ones while changes are computed and compared."""
 
 
 @dataclass(frozen=True)
@@ -192,10 +191,10 @@ def _branch_column(hidden: tuple[str, ...]) -> str:
 
 
 def _hidden_name(column: str) -> str:
-    """`__partition` for `_partition`, `__id` for `id`; a column that is hidden upstream keeps its name. Those of columns with
-    which changes are computed are taken: `__op` becomes `__op_`."""
+    """`__partition` for `_partition`, `__id` for `id`; a column that is hidden upstream keeps its name. Working columns have
+    theirs already: `__op_` for `op`."""
     name = column if column.startswith("__") else f"_{column}" if column.startswith("_") else f"__{column}"
-    return f"{name}_" if name.rstrip("_").lower() in _WORKING else name
+    return f"{name}_" if name.lower() in WORKING else name
 
 
 @dataclass(frozen=True)

@@ -117,7 +117,7 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="deletes are left out of a merge",
         file=DELTA,
-        old=""").when_matched_delete("s.__op = 'delete'")""",
+        old=""").when_matched_delete(f"s.{OPERATION} = 'delete'")""",
         new=""").when_matched_delete("s.__op = 'remove'")""",
         tests=(
             "tests/adapters/delta/test_merged_rows.py::test_a_table_that_asks_more_of_its_writers_is_merged_by_delta_rs",

@@ -166,7 +166,7 @@ CHECKS: tuple[Mutation, ...] = (
     Mutation(
         name="unexpected rows are not a violation",
         file=VERIFY,
-        old="""F.when((F.col("__expected") == 0) & F.expr(forgiven), 0)""",
+        old="""F.when((F.col(EXPECTED_ROWS) == 0) & F.expr(forgiven), 0)""",
         new="""F.when(F.col("__expected") == 0, 0)""",
         tests=(DAMAGED,),
     ),

@@ -6,6 +6,9 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["FEW"]
 
+COLLATED: Final = (
+    "tests/e2e/tables/test_snapshot_refusals.py::test_texts_with_a_collation_are_refused_where_the_view_names_them"
+)
 PARTS: Final = "backfill_assets/adapters/compute/selectable_rows.py"
 NETTED: Final = "tests/adapters/compute/test_selectable_rows.py"
 
@@ -13,6 +16,7 @@ SNAPSHOT_KEY: Final = (
     "tests/e2e/tables/test_snapshot_refusals.py::"
     "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later"
 )
+SMALL_WORK: Final = "tests/e2e/tables/test_small_work.py"
 SMALL_TABLES: Final = "tests/adapters/compute/test_small_tables.py"
 UNIQUE: Final = "backfill_assets/adapters/delta/distinct_keys.py"
 DISTINCT: Final = "tests/adapters/delta/test_distinct_keys.py"
@@ -25,10 +29,24 @@ READ_FILES: Final = "tests/adapters/compute/test_files_read.py"
 
 FEW: Final = (
     Mutation(
+        name="stored groups do not count where they are shuffled",
+        file=GROUPS,
+        old=" else _only(plan, states, read.select(*plan.groups).distinct(), reach)",
+        new=" else states.limit(0)",
+        tests=(SMALL_WORK,),
+    ),
+    Mutation(
+        name="copies of a row are numbered wherever they are shuffled to",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="both.frame.repartition(quoted(ROW_HASH))",
+        new="both.frame.repartition(2)",
+        tests=(SMALL_WORK,),
+    ),
+    Mutation(
         name="hidden columns have the names of those with which changes are computed",
         file="backfill_assets/query/rowwise.py",
-        old=""" if name.rstrip("_").lower() in _WORKING else name""",
-        new=""" if name.rstrip("_") in () else name""",
+        old=""" if name.lower() in WORKING else name""",
+        new=""" if name.lower() in () else name""",
         tests=(
             "tests/e2e/tables/test_snapshot_keys.py::"
             "test_keys_may_have_the_names_of_columns_with_which_changes_are_computed",
@@ -36,17 +54,24 @@ FEW: Final = (
     ),
     Mutation(
         name="collations inside of structs are passed over",
-        file="backfill_assets/adapters/delta/odd_columns.py",
+        file="backfill_assets/adapters/delta/column_metadata.py",
         old="return differs or any(_is_collated(each) for name, each in part.items() if name != _COLLATIONS)",
         new="return differs or _is_collated(part.get('metadata'))",
-        tests=("tests/adapters/delta/test_odd_columns.py",),
+        tests=("tests/adapters/delta/test_collations.py",),
     ),
     Mutation(
         name="a table with collated texts is an upstream",
-        file="backfill_assets/adapters/delta/upstream.py",
-        old="for name in self._needed(collated(table)):",
-        new="for name in self._needed(collated(table))[:0]:",
-        tests=("tests/adapters/delta/test_odd_columns.py",),
+        file="backfill_assets/app/wiring/view_query.py",
+        old="if column.name in odd:",
+        new="if column.name in ():",
+        tests=(COLLATED,),
+    ),
+    Mutation(
+        name="a table is refused for collated texts that no view names",
+        file="backfill_assets/app/wiring/view_query.py",
+        old="if odd else ()",
+        new="if not odd else columns[each.name]",
+        tests=(COLLATED,),
     ),
     Mutation(
         name="a key is unique if one of its columns is",
@@ -114,8 +139,8 @@ FEW: Final = (
     Mutation(
         name="no row of a view has the key of a new one",
         file=PARTS,
-        old="return not len(self.files.among(",
-        new="return 0 <= len(self.files.among(",
+        old="return self.files.has_none(",
+        new="return True or self.files.has_none(",
         tests=(NETTED, SNAPSHOT_KEY),
     ),
     Mutation(
@@ -151,15 +176,15 @@ FEW: Final = (
     Mutation(
         name="small tables make one file, however large their rows are",
         file="backfill_assets/adapters/compute/value_parts.py",
-        old="<= _LITTLE_BYTES and most <= of_file and",
-        new="<= _LITTLE_BYTES and",
+        old='"0", of_file) if most <= of_file else None',
+        new='"0", of_file)',
         tests=(SMALL_TABLES,),
     ),
     Mutation(
         name="one task reads small tables, however large their values are",
         file="backfill_assets/adapters/compute/value_parts.py",
-        old="<= _LITTLE_BYTES and most <= of_file and",
-        new=">= 0 and most <= of_file and",
+        old="for each in files) > _LITTLE_BYTES:",
+        new="for each in files) < 0:",
         tests=(SMALL_TABLES,),
     ),
     Mutation(

@@ -101,7 +101,7 @@ LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="a delete of a missing row is inserted",
         file=DELTA,
-        old="""when_not_matched_insert(values, "s.__op <> 'delete'")""",
+        old="""when_not_matched_insert(values, f"s.{OPERATION} <> 'delete'")""",
         new="when_not_matched_insert(values)",
         tests=(f"{BOUNDS}::test_a_delete_of_a_missing_key_adds_no_row",),
     ),

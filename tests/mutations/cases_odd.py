@@ -57,7 +57,7 @@ ODD: tuple[Mutation, ...] = (
     ),
     Mutation(
         name="a column of an upstream is taken for that of the change feed",
-        file="backfill_assets/adapters/delta/odd_columns.py",
+        file="backfill_assets/adapters/delta/upstream.py",
         old="each.name.lower() == CHANGE.name",
         new="each.name == CHANGE.name",
         tests=("tests/e2e/tables/test_snapshot_refusals.py",),

@@ -164,7 +164,7 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="rows that came and went again leave a delete",
         file=CONSOLIDATED,
-        old="""grouped(together, columns, sums).where("__rows <> 0")""",
+        old="""grouped(together, columns, sums).where(f"{NET_ROWS} <> 0")""",
         new="grouped(together, columns, sums)",
         tests=(COPIES,),
     ),

@@ -160,8 +160,8 @@ STORES: tuple[Mutation, ...] = (
     Mutation(
         name="a merge rewrites all files",
         file=MERGE,
-        old='self._joined(named, self._changes, "left_semi").select(_FILE)',
-        new="named.select(_FILE)",
+        old='self._joined(named, self._changes, "left_semi").select(FILE)',
+        new="named.select(FILE)",
         tests=(REWRITTEN,),
     ),
     Mutation(

@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from backfill_assets.adapters.compute.changes import OPERATION
 from backfill_assets.adapters.compute.relational_changes import Changed, TableChanges
 from backfill_assets.adapters.compute.rules import followed
 from backfill_assets.adapters.compute.selectable_rows import SelectableRows
 from backfill_assets.adapters.sql.apply_relational import apply_relational, own_rows
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.working_columns import OPERATION
 from tests.support.local_rows import local_rows
 
 if TYPE_CHECKING:

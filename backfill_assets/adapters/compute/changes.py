@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
-    "OPERATION",
     "ROWS",
     "DuplicateKey",
     "batch",
@@ -39,7 +38,6 @@ __all__ = [
     "view_columns",
 ]
 
-OPERATION = "__op"
 ROWS = "rows"
 """The folder, inside a staged one, for keyed changes."""
 

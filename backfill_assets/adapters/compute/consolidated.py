@@ -3,19 +3,15 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from backfill_assets.adapters.compute.changes import OPERATION
-from backfill_assets.adapters.compute.key_checks import MOVED
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.working_columns import DUPLICATE, MOVED, NET_ROWS, OPERATION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["DUPLICATE", "consolidated"]
-
-DUPLICATE = "__twice"
-"""The column that says whether several rows have the key."""
+__all__ = ["consolidated"]
 
 
 def consolidated(
@@ -33,15 +29,15 @@ def consolidated(
     from backfill_assets.adapters.sql.map_columns import grouped
 
     columns = [each for each in rows.columns if each != CARRIED_CHANGE]
-    sums = F.expr(f"sum(IF({CARRIED_CHANGE} {IS_INSERT}, 1, -1))").alias("__rows")
+    sums = F.expr(f"sum(IF({CARRIED_CHANGE} {IS_INSERT}, 1, -1))").alias(NET_ROWS)
     # Rows of a key are shuffled once: Spark then adds up rows, and after that keys, without another shuffle.
     together = rows if few else rows.repartition(*map(quoted, key))
-    left = grouped(together, columns, sums).where("__rows <> 0")
+    left = grouped(together, columns, sums).where(f"{NET_ROWS} <> 0")
     netted = left.groupBy(*(F.col(quoted(name)).alias(f"__group_{at}") for at, name in enumerate(key))).agg(
-        F.max_by(F.struct(*map(quoted, columns)), "__rows").alias("__last"),
-        F.sum(F.greatest("__rows", F.lit(0))).alias("__came"),
-        F.sum(F.least("__rows", F.lit(0))).alias("__went"),
-        *(F.min_by(quoted(name), "__rows").alias(f"__was_{at}") for at, name in enumerate(primary_key)),
+        F.max_by(F.struct(*map(quoted, columns)), NET_ROWS).alias("__last"),
+        F.sum(F.greatest(NET_ROWS, F.lit(0))).alias("__came"),
+        F.sum(F.least(NET_ROWS, F.lit(0))).alias("__went"),
+        *(F.min_by(quoted(name), NET_ROWS).alias(f"__was_{at}") for at, name in enumerate(primary_key)),
     )
     operation = F.expr("CASE WHEN __came = 0 THEN 'delete' WHEN __went = 0 THEN 'insert' ELSE 'update' END")
     twice = F.expr("__came > 1 OR __went < -1")

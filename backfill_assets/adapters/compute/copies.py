@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
-from backfill_assets.adapters.compute.changes import OPERATION, kept
+from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.laid_out import laid_out
 from backfill_assets.adapters.compute.numbered_copies import numbered_copies
 from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Held, Part, SelectableRows, united
@@ -23,6 +23,7 @@ from backfill_assets.query.ddl import quoted
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
 from backfill_assets.query.spelling import backquoted
+from backfill_assets.query.working_columns import OPERATION
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -6,7 +6,7 @@ own key is a constraint: rows are merged by where they came from, so a row may h
 will be deleted by a change of another upstream.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import fit_in
-from backfill_assets.adapters.compute.changes import OPERATION, ROWS, DuplicateKey, batch, duplicate_keys
+from backfill_assets.adapters.compute.changes import ROWS, DuplicateKey, batch, duplicate_keys
 from backfill_assets.adapters.compute.poison import Work, computed
 from backfill_assets.adapters.compute.poison_search import Suspects, poison_rows
 from backfill_assets.adapters.compute.selectable_rows import SelectableRows
@@ -33,6 +33,7 @@ from backfill_assets.query.ddl import quoted
 from backfill_assets.query.query import Query, input_columns, unique_keys
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.query.working_columns import MOVED, OPERATION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
 __all__ = [
     "KEY_BYTES",
     "MOST_ROWS",
-    "MOVED",
     "NAMED_KEYS",
     "KeysAndLeftOut",
     "check_changes",
@@ -54,9 +54,6 @@ Constrained = RowwiseQuery | RelationalQuery
 
 KEY_BYTES = "__key_bytes"
 """A count of staged changes: the bytes that the strings and nested values in their keys take."""
-
-MOVED = "__moved"
-"""A count of staged changes: rows that were replaced by one with another primary key."""
 
 NAMED_KEYS = 5
 
@@ -81,8 +78,8 @@ def check_unique(
 ) -> None:
     """Check that each of these keys of a query is unique in versions of its upstreams.
 
-    A key that is copied from the upstreams is compared in this process where it is surely unique there. Otherwise Spark runs
-    the query and reads the needed columns once per key.
+    A key that is copied from the upstreams is compared in this process first. Unless it is surely unique there, Spark runs
+    the query and reads the needed columns, once per key.
 
     Errors: `DuplicateKeyError`; `PoisonRowError` if Spark cannot compute the query's conditions for some rows.
     """
@@ -140,28 +137,28 @@ def check_rows(attempt: Attempt, query: Constrained, count: int) -> None:
 def check_changes(
     attempt: Attempt,
     query: Constrained,
-    changes: "DataFrame",
+    changes: "Callable[[], DataFrame]",
     held: SelectableRows,
     counts: Mapping[str, int],
 ) -> None:
     """Check that changes, one per merge key, do not leave two rows with the same key in a view.
 
     `counts` are those of the changes by `__op`, of `KEY_BYTES`, and of `MOVED`: only rows that are new, or have another
-    primary key than before, can have the key of another row. `held` gives the view's rows. That all keys are new is often
-    told in this process. Errors: `DuplicateKeyError`.
+    primary key than before, can have the key of another row. `changes` gives them to Spark, `held` the view's rows: often
+    this process can tell without them that all keys are new. Errors: `DuplicateKeyError`.
     """
     plan, scans = attempt.plan, attempt.scans
     first, *declared = unique_keys(query)
     few = partial(fit_in, attempt.spark, _size(query, counts))
     if counts["insert"] and not _are_surely_new(attempt, first, held, counts["insert"]):
-        new = changes.where(f"{OPERATION} = 'insert'")
+        new = changes().where(f"{OPERATION} = 'insert'")
         found = _having(held.every(), new, first, few=few()).select(*map(quoted, first)).limit(NAMED_KEYS)
         twice = named_rows(found)
         scans.computed(found)
         if twice:
             raise duplicate(plan, query, first, [DuplicateKey(key=tuple(row), rows=2) for row in twice])
     for key in declared if counts["insert"] or counts[MOVED] else ():
-        after = _meeting(query, key, changes, held.every(), few=few())
+        after = _meeting(query, key, changes(), held.every(), few=few())
         same = duplicate_keys(after, key, branch=query.branch_column, most=NAMED_KEYS, scans=scans)
         if same:
             raise duplicate(plan, query, key, same)
@@ -174,7 +171,7 @@ def _are_surely_new(attempt: Attempt, key: Sequence[str], held: SelectableRows, 
 
 
 def _inserted(attempt: Attempt, key: Sequence[str], count: int) -> pa.Table | None:
-    """The keys of the staged rows that are inserted, if they are not more than are read in this process."""
+    """The keys of the staged rows to be inserted; None if they are too many for this process, or cannot be read."""
     try:
         return attempt.staging.columns(INSERTED, key) if count <= MOST_ROWS else None
     except (pa.ArrowException, OSError):

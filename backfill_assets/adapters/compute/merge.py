@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from backfill_assets.adapters.compute.changes import OPERATION, kept
+from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.staged_rows import write_by_spark
@@ -27,13 +27,14 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import Staged, StagedFile
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import quoted
+from backfill_assets.query.working_columns import FILE, OPERATION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 __all__ = ["merge_large"]
 
-_FILE, _KEY, _CHANGE_TYPE, _COUNT = "__file", "__key_{}", "_change_type", "rows"
+_KEY, _CHANGE_TYPE, _COUNT = "__key_{}", "_change_type", "rows"
 _ROWS, _FEED = "rows", "feed"
 
 
@@ -87,9 +88,9 @@ class _Merge:
         for name, each in spans.items():
             within = (F.col(quoted(name)).between(F.lit(low), F.lit(high)) for low, high in each)
             old = old.where(reduce(lambda some, more: some | more, within))
-        named = old.select(*map(quoted, self.staged.key), F.col("_metadata.file_path").alias(_FILE))
-        found = self._joined(named, self._changes, "left_semi").select(_FILE).distinct().collect()
-        return _in_log((row[_FILE] for row in found), self.location, self.table)
+        named = old.select(*map(quoted, self.staged.key), F.col("_metadata.file_path").alias(FILE))
+        found = self._joined(named, self._changes, "left_semi").select(FILE).distinct().collect()
+        return _in_log((row[FILE] for row in found), self.location, self.table)
 
     def _rows(self, touched: Sequence[str]) -> "DataFrame":
         from pyspark.sql.types import StructType

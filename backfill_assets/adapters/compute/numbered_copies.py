@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from backfill_assets.adapters.compute.changes import OPERATION
 from backfill_assets.query.relational import COPY, ROW_HASH
+from backfill_assets.query.working_columns import OPERATION
 
 __all__ = ["numbered_copies"]
 

@@ -85,7 +85,7 @@ class SelectableRows:
     column; None where Spark is to select them. Of a view with so many `rows`, in `files` of so many `bytes`, `having` gives
     those with one of the values in a column of its key; of one without a key, `alike` gives those with a hash and a value of
     the column before it that are in a table of such columns, the hash last. `lacks` tells whether a view surely has no row
-    with one of the values in a column."""
+    with any of the values in a column."""
 
     every: "Callable[[], DataFrame]"
     found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
@@ -237,14 +237,14 @@ class ViewFinder:
         return self._held(find)
 
     def lacks(self, name: str, values: pa.ChunkedArray) -> bool:
-        """Whether surely no row has one of the values in a column. Where that cannot be told here, or a file is missing,
-        damaged or not reached, Spark says what is so."""
+        """Whether surely no row has any of the values in a column. False also where this process cannot tell, or a file is
+        missing, damaged or not reached: Spark then finds out."""
         if self.table is None:
             return False
         try:
             sought = Sought.of(kind_of_arrow(values.type), [values])
             column = widest(pa.schema(self.table.schema().to_arrow())).field(name)
-            return not len(self.files.among(files_of_view(self.table, name, sought), pa.schema([column]), name, sought))
+            return self.files.has_none(files_of_view(self.table, name, sought), column, sought)
         except (UnfitError, ReadMismatchError, pa.ArrowException, OSError):
             return False
 

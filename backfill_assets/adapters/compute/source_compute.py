@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from backfill_assets.adapters.compute.changes import (
-    OPERATION,
-    batch,
-    empty_batch,
-    signed,
-    view_columns,
-)
+from backfill_assets.adapters.compute.changes import batch, empty_batch, signed, view_columns
 from backfill_assets.adapters.compute.maintained_groups import maintained_groups
 from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.parquet_files import parquet_files
@@ -48,6 +42,7 @@ from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.fragments import placed
 from backfill_assets.query.query import Query
 from backfill_assets.query.record_columns import OFFSET, PARTITION, RECORD_KEY
+from backfill_assets.query.working_columns import OPERATION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

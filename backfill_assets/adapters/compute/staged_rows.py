@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from backfill_assets.adapters.compute.changes import OPERATION, ROWS, kept
+from backfill_assets.adapters.compute.changes import ROWS, kept
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.delta.arrow_files import put_rows
@@ -25,6 +25,7 @@ from backfill_assets.adapters.delta.staged_files import described
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.query.spelling import backquoted
+from backfill_assets.query.working_columns import OPERATION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,18 +81,15 @@ class StagingFolder:
     def read(self, spark: "SparkSession", inside: str, schema: "StructType | None" = None) -> "DataFrame":
         """The rows of the files in a folder inside, with the columns that folders further inside are named by. Without their
         schema, Spark looks for it in the files by a job of its own."""
-        folder = self._child(inside)
-        paths = [self.table.child(each.path) for each in self.files() if each.path.startswith(f"{folder}/")]
-        return parquet_files(spark, paths, schema, basePath=self.table.child(folder))
+        paths = [self.table.child(path) for path in self._paths(inside)]
+        return parquet_files(spark, paths, schema, basePath=self.table.child(self._child(inside)))
 
     def columns(self, inside: str, names: Sequence[str]) -> pa.Table:
-        """Some columns of the rows of the files in a folder inside, in this process."""
-        folder = self._child(inside)
+        """Some columns of the rows of the files in a folder inside, of which there is one at least, in this process."""
         parts = []
-        for each in self.files():
-            if each.path.startswith(f"{folder}/"):
-                with self.table.opened(each.path) as stream:
-                    parts.append(pq.ParquetFile(stream).read(columns=[*names]).select([*names]))
+        for path in self._paths(inside):
+            with self.table.opened(path) as stream:
+                parts.append(pq.ParquetFile(stream).read(columns=[*names]).select([*names]))
         return pa.concat_tables(parts)
 
     def put(self, parts: Mapping[str, pa.Table]) -> None:
@@ -107,6 +105,10 @@ class StagingFolder:
         self.reach()
         written = write_files(rows, self.table, self._child(inside), by=by, most_rows=most_rows)
         self._written.extend(described(self.table, written))
+
+    def _paths(self, inside: str) -> list[str]:
+        folder = self._child(inside)
+        return [each.path for each in self.files() if each.path.startswith(f"{folder}/")]
 
     def _child(self, inside: str) -> str:
         return f"{self.name}/{inside}" if inside else self.name

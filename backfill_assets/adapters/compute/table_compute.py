@@ -14,27 +14,12 @@ import pyarrow as pa
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.broadcast_memory import key_bytes
-from backfill_assets.adapters.compute.changes import (
-    OPERATION,
-    ROWS,
-    DuplicateKey,
-    batch,
-    kept,
-    schema_of,
-    signed,
-)
+from backfill_assets.adapters.compute.changes import ROWS, DuplicateKey, batch, kept, schema_of, signed
 from backfill_assets.adapters.compute.chosen_steps import Chosen, StepChoice, changed_reads, held_rows
-from backfill_assets.adapters.compute.consolidated import DUPLICATE, consolidated
+from backfill_assets.adapters.compute.consolidated import consolidated
 from backfill_assets.adapters.compute.copies import by_copies, unnumbered, write_numbered
 from backfill_assets.adapters.compute.differences import differences
-from backfill_assets.adapters.compute.key_checks import (
-    KEY_BYTES,
-    MOVED,
-    NAMED_KEYS,
-    check_changes,
-    check_rows,
-    duplicate,
-)
+from backfill_assets.adapters.compute.key_checks import KEY_BYTES, NAMED_KEYS, check_changes, check_rows, duplicate
 from backfill_assets.adapters.compute.laid_out import LaidOut, laid_out
 from backfill_assets.adapters.compute.maintained_groups import maintained_groups
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT
@@ -78,6 +63,7 @@ from backfill_assets.query.query import Query, is_constrained, unique_keys
 from backfill_assets.query.relational import COPY, ROW_HASH, RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
 from backfill_assets.query.steps import Steps
+from backfill_assets.query.working_columns import DUPLICATE, MOVED, OPERATION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -250,7 +236,10 @@ class TableCompute:
             found = [DuplicateKey(key=tuple(row), rows=2) for row in named_rows(twice)]
             raise duplicate(plan, query, query.key_columns, found)
         if counts["insert"] or counts[MOVED]:
-            staged = attempt.staging.read(attempt.spark, ROWS, chosen.drop(DUPLICATE, MOVED).schema)
+
+            def staged() -> "DataFrame":
+                return attempt.staging.read(attempt.spark, ROWS, chosen.drop(DUPLICATE, MOVED).schema)
+
             check_changes(attempt, query, staged, self._held(attempt), counts)
         return counts
 

@@ -31,7 +31,6 @@ FEWEST = 4
 _PER_PROCESSOR, _LEAST_PARTS, _MOST_PARTS = 4, 8, 256
 """A part is a task, and for each row its number is sought among the bounds: no more of them than keep all processors busy."""
 
-
 _LITTLE_BYTES = 2**20
 """The size of the files of small tables: values in them may be arrays, of which a query makes many rows."""
 
@@ -52,9 +51,9 @@ def value_parts(
     as many as in the table of the column if each of them gives its own; for other queries None."""
     if not isinstance(query, RelationalQuery):
         return None
-    of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
-    if _fit_one_file(attempt, query, upstreams, of_file):
-        return ValueParts(1, "0", of_file)
+    together = _together(attempt, query, upstreams)
+    if together is not None:
+        return together
     return _by_values(attempt, query, upstreams, column, rows=rows)
 
 
@@ -81,18 +80,19 @@ def _by_values(
     return ValueParts(len(bounds) + 1, part_of_value(quoted(column), found.type, bounds), of_file)
 
 
-def _fit_one_file(
-    attempt: Attempt, query: RelationalQuery, upstreams: Mapping[str, DeltaUpstream], of_file: int
-) -> bool:
-    """Whether tables are so small that one task has little work, even if each row meets each row of the others, and what it
-    writes fits in a file of so many rows."""
+def _together(attempt: Attempt, query: RelationalQuery, upstreams: Mapping[str, DeltaUpstream]) -> ValueParts | None:
+    """One part, if tables are so small that one task has little work, even if each row meets each row of the others, and what
+    it writes fits in a file."""
     reads = [each for each in attempt.read.values() if isinstance(each, SnapshotRead | FullRead)]
     rows = {each.source: 1 + _rows_of(each) for each in reads}
     if len(rows) < len(attempt.read) or not rows.keys() >= set(query.occurrences):
-        return False
+        return None
     files = [file for each in reads for file in upstreams[each.source].chosen(each)]
     most = prod(rows[name] for name in query.occurrences)
-    return sum(each.size for each in files) <= _LITTLE_BYTES and most <= of_file and fit_one_task(most, len(files))
+    if not fit_one_task(most, len(files)) or sum(each.size for each in files) > _LITTLE_BYTES:
+        return None
+    of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
+    return ValueParts(1, "0", of_file) if most <= of_file else None
 
 
 def _type_in_view(schema: str, column: str) -> str:

@@ -21,7 +21,6 @@
 - `maintenance`: commits that change no rows of an output
 - `merged_files`: the commit of a merge
 - `merged_rows`: merges keyed changes in this process
-- `odd_columns`: columns with which a table cannot be an upstream
 - `output`: one Delta table that only epochs change
 - `plain_tables`: whether the files of a loaded version hold just the rows that a reader sees
 - `plain_values`: values of Arrow columns as Python has them

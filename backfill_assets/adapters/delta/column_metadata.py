@@ -13,6 +13,7 @@ from backfill_assets.query.ddl import columns_of_delta
 
 __all__ = [
     "FIXED_LENGTH",
+    "collated",
     "declared_types",
     "fixed_lengths",
     "is_mapped",
@@ -24,8 +25,18 @@ __all__ = [
 FIXED_LENGTH = "__CHAR_VARCHAR_TYPE_STRING"
 """The key in a column's metadata under which Spark stores its CHAR or VARCHAR type."""
 
+_COLLATIONS, _BYTEWISE = "__COLLATIONS", "UTF8_BINARY"
+"""The key in a column's metadata under which Spark stores the collations of its texts, each as `provider.name`; and the
+collation that compares bytes, which texts have by default."""
 _MODE = "delta.columnMapping.mode"
 _STORED = "delta.columnMapping.physicalName"
+
+
+def collated(schema: str) -> list[str]:
+    """The columns of a schema (JSON) in which texts, or texts inside of values, may be equal though their bytes differ."""
+    if _COLLATIONS not in schema:
+        return []
+    return [each["name"] for each in json.loads(schema)["fields"] if _is_collated(each)]
 
 
 def stored_names(schema: str, configuration: Mapping[str, str | None]) -> dict[str, Any]:
@@ -94,3 +105,14 @@ def declared_types(schema: str) -> dict[str, str]:
     """The type of each column of a schema (JSON), as queries see it."""
     fixed = fixed_lengths(schema)
     return {each.name: fixed.get(each.name.lower(), each.type) for each in columns_of_delta(schema)}
+
+
+def _is_collated(part: Any) -> bool:
+    if isinstance(part, list):
+        return any(map(_is_collated, part))
+    if not isinstance(part, dict):
+        return False
+    given = part.get(_COLLATIONS, {})
+    collations = json.loads(given) if isinstance(given, str) else given
+    differs = any(each.rpartition(".")[2] != _BYTEWISE for each in collations.values())
+    return differs or any(_is_collated(each) for name, each in part.items() if name != _COLLATIONS)

@@ -123,6 +123,12 @@ class FoundRows:
         """
         return self._all(files, schema, lambda file: self._remembered(file, schema, column, sought))
 
+    def has_none(self, files: Sequence[LoggedFile], column: pa.Field, sought: Sought) -> bool:
+        """Whether no row of some files has a value that is looked for. The first two that do end the search, by `UnfitError`;
+        arguments and errors are those of `among`."""
+        found = FoundRows(self._location, most_rows=1).among(files, pa.schema([column]), column.name, sought)
+        return not len(found)
+
     def every(self, files: Sequence[LoggedFile], schema: pa.Schema) -> pa.Table:
         """All rows of some files; arguments and errors are those of `among`."""
         if sum(each.size for each in files) > _MOST_BYTES:

@@ -24,10 +24,11 @@ from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.merge_groups import Group, TouchedFile, group_for, groups_of
 from backfill_assets.core.epoch.records import Staged, StagedFile
 from backfill_assets.errors import ReadMismatchError, StagingError
+from backfill_assets.query.working_columns import OPERATION
 
 __all__ = ["are_findable", "merge_rows"]
 
-_OPERATION, _CHANGE_TYPE = "__op", "_change_type"
+_CHANGE_TYPE = "_change_type"
 _BATCH_ROWS: Final = 2**17
 
 
@@ -71,7 +72,7 @@ class _Merge:
         self._location, self._table, self._key = location, table, staged.key
         self._schema = widest(pa.schema(table.schema().to_arrow()))
         rows = changed_rows(location, staged)
-        self._operations = rows.column(_OPERATION).combine_chunks()
+        self._operations = rows.column(OPERATION).combine_chunks()
         self._changes = rows.select(self._schema.names).cast(self._schema).combine_chunks()
         self._folder = merged_folder(staged, table)
         self._keys = _Keys(self._changes.select(self._key))

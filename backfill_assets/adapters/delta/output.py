@@ -50,6 +50,7 @@ from backfill_assets.adapters.storage.warehouse import LoadedTable, Mark, TableL
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, StagedFile, TableState, app_id
 from backfill_assets.core.progress.retention import retention_of
 from backfill_assets.errors import PositionsLostError, StagingError, StoredFormatError, TableFeatureError
+from backfill_assets.query.working_columns import OPERATION
 
 __all__ = ["DeltaOutput"]
 
@@ -219,9 +220,9 @@ class DeltaOutput:
             writer_properties=parquet_statistics(table),
             commit_properties=self._properties(record),
             post_commithook_properties=_NO_CLEANUP,
-        ).when_matched_delete("s.__op = 'delete'").when_matched_update(
-            values, "s.__op <> 'delete'"
-        ).when_not_matched_insert(values, "s.__op <> 'delete'").execute()
+        ).when_matched_delete(f"s.{OPERATION} = 'delete'").when_matched_update(
+            values, f"s.{OPERATION} <> 'delete'"
+        ).when_not_matched_insert(values, f"s.{OPERATION} <> 'delete'").execute()
 
     def _merge_and_put(self, table: DeltaTable, record: CommitRecord, staged: Staged, merge: MergeLarge) -> None:
         check_features(self.target, table)

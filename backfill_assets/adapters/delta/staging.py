@@ -26,6 +26,7 @@ from backfill_assets.core.epoch.staged_columns import misfit
 from backfill_assets.core.epoch.staged_folders import OPERATIONS, SPOOL, StagedFolder, changes_in, leftovers, sweepable
 from backfill_assets.errors import StagingError
 from backfill_assets.query.ddl import columns_of_delta
+from backfill_assets.query.working_columns import OPERATION
 
 __all__ = [
     "INPUTS",
@@ -66,7 +67,7 @@ def changed_rows(location: TableLocation, staged: Staged) -> pa.Table:
         with location.opened(file.path) as stream:
             rows = pq.ParquetFile(stream).read()
         operation = file.path.rpartition("/")[0].rpartition(OPERATIONS)[2]
-        parts.append(rows.append_column("__op", pa.array([operation] * len(rows), pa.string())))
+        parts.append(rows.append_column(OPERATION, pa.array([operation] * len(rows), pa.string())))
     return pa.concat_tables(parts)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from backfill_assets.adapters.delta.column_metadata import declared_types, keeps_names, stored_names
+from backfill_assets.adapters.delta.column_metadata import collated, declared_types, keeps_names, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
 from backfill_assets.adapters.delta.footers import footer_rows
 from backfill_assets.adapters.delta.log_replay import (
@@ -32,7 +32,6 @@ from backfill_assets.adapters.delta.logged_changes import (
     changed_rows,
     is_data_change,
 )
-from backfill_assets.adapters.delta.odd_columns import check_names, collated
 from backfill_assets.adapters.storage.lru import LeastRecentlyUsed
 from backfill_assets.adapters.storage.store_errors import masked
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
@@ -53,6 +52,7 @@ from backfill_assets.core.progress.retention import retention_of
 from backfill_assets.core.strategies.snapshot import files_of
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
 from backfill_assets.query.ddl import Column, columns_of_delta
+from backfill_assets.query.rowwise import CHANGE
 from backfill_assets.query.struct_fields import keeps_fields
 
 __all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream"]
@@ -137,6 +137,10 @@ class DeltaUpstream:
     def columns(self) -> tuple[Column, ...]:
         """The current columns of the table."""
         return columns_of_delta(self.loaded().schema().to_json())
+
+    def collated(self) -> list[str]:
+        """Those of its current columns in which texts may be equal though their bytes differ."""
+        return collated(self.loaded().schema().to_json())
 
     def has_feed(self, number: int) -> bool:
         """Whether a version wrote a change data feed; otherwise its added files are its changes."""
@@ -360,25 +364,24 @@ class DeltaUpstream:
                 "it. Otherwise the log is damaged: restore it from a backup",
                 reason="NOT_READABLE",
             ) from None
+        taken = (
+            [] if table is None else [each.name for each in table.schema().fields if each.name.lower() == CHANGE.name]
+        )
+        if taken:
+            raise UpstreamRefusedError(
+                f"table {self.name!r} has a column {taken[0]!r}: the change data feed has one of this name, so its changes "
+                "could not be told",
+                hint="let the view read a table or view that gives the column another name",
+                reason="RESERVED_COLUMN",
+                column=taken[0],
+            )
         if table is None:
             raise UpstreamRefusedError(
                 f"there is no Delta table at {self.location.uri} (declared as {self.name!r})",
                 hint="check the path of delta_table(...); a relative path starts at the project's root",
                 reason="NO_TABLE",
             )
-        check_names(self.name, table)
-        self._check_collations(table)
         return table
-
-    def _check_collations(self, table: DeltaTable) -> None:
-        for name in self._needed(collated(table)):
-            raise UpstreamRefusedError(
-                f"column {name!r} of table {self.name!r} has texts with a collation: which of them are equal would not be as "
-                "its query says",
-                hint="let the view read a copy of the table in which the column is a plain STRING",
-                reason="COLLATED_COLUMN",
-                column=name,
-            )
 
     def _rows_of(self, file: DataFile) -> int:
         if file.stated_rows is not None:

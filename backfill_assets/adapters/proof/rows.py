@@ -25,6 +25,7 @@ from backfill_assets.core.progress.positions import OffsetRange
 from backfill_assets.core.progress.reads import Read
 from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.query import Query
+from backfill_assets.query.working_columns import BALANCE, EXPECTED_ROWS, SIDE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 __all__ = [
     "EXPECTED",
     "FOUND",
-    "SIDE",
     "Derived",
     "Difference",
     "Proof",
@@ -48,9 +48,8 @@ __all__ = [
 
 MAX_VIOLATIONS_SHOWN = 10
 
-SIDE = "__side"
-"""The column that says on which side of a comparison a row is; its sum is the number of missing rows."""
 FOUND, EXPECTED = -1, 1
+"""The sides of a comparison (`SIDE`)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,14 +184,14 @@ def balanced(sides: "DataFrame", *, first: Sequence[str], forgiven: str = "FALSE
     from backfill_assets.adapters.sql.map_columns import grouped
 
     side, columns = F.col(SIDE), [name for name in sides.columns if name != SIDE]
-    counted = grouped(sides, columns, F.sum(side).alias("__balance"), F.count_if(side == EXPECTED).alias("__expected"))
-    balance = F.col("__balance")
+    counted = grouped(sides, columns, F.sum(side).alias(BALANCE), F.count_if(side == EXPECTED).alias(EXPECTED_ROWS))
+    balance = F.col(BALANCE)
     # In a subset, a row that can no longer be derived is not a violation; one that can be derived but exists too often
     # is.
-    surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col("__expected") == 0) & F.expr(forgiven), 0).otherwise(1)
+    surplus = F.greatest(-balance, F.lit(0)) * F.when((F.col(EXPECTED_ROWS) == 0) & F.expr(forgiven), 0).otherwise(1)
     summed = counted.agg(
-        F.sum("__expected").alias("expected"),
-        F.sum(F.col("__expected") - balance).alias("found"),
+        F.sum(EXPECTED_ROWS).alias("expected"),
+        F.sum(F.col(EXPECTED_ROWS) - balance).alias("found"),
         F.sum(F.greatest(balance, F.lit(0))).alias("missing"),
         F.sum(surplus).alias("unexpected"),
     ).first()
@@ -244,6 +243,6 @@ def _inside(proof: Proof, branches: Branches) -> str:
 
 
 def _violation(row: dict[str, object]) -> dict[str, object]:
-    balance = int(str(row.pop("__balance")))
-    row.pop("__expected")
+    balance = int(str(row.pop(BALANCE)))
+    row.pop(EXPECTED_ROWS)
     return {"violation": "missing" if balance > 0 else "unexpected", "rows": abs(balance), **row}

@@ -25,13 +25,13 @@ from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.query.ddl import Column, quoted
 from backfill_assets.query.rowwise import RowwiseQuery
+from backfill_assets.query.working_columns import FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["Compared", "Sampled", "ViewAt", "compare_readers"]
 
-_FILE = "__file"
 _MET_BY = 16
 """Rows without a key are looked up by this number of their columns."""
 
@@ -96,9 +96,9 @@ def _of_table(spark: "SparkSession", sample: TableSample) -> _Table:
         if file.rows is None
     ]
     table = _Table(name=sample.name, rows=[], violations=broken)
-    delivered = _delivered(spark, sample) if sample.read else pa.table({_FILE: []})
+    delivered = _delivered(spark, sample) if sample.read else pa.table({FILE: []})
     for number, (file, rows) in enumerate(sample.read):
-        theirs = delivered.filter(pc.equal(delivered[_FILE], number)).drop_columns(_FILE)
+        theirs = delivered.filter(pc.equal(delivered[FILE], number)).drop_columns(FILE)
         ours = _shaped(rows, theirs.schema)
         if ours is not None:
             table.rows.append(ours)
@@ -132,7 +132,7 @@ def _delivered(spark: "SparkSession", sample: TableSample) -> pa.Table:
         read = parquet_rows(spark, sample.location, schema, [file.path])
         place = "_metadata.row_index"
         there = read.where(f"{place} >= {file.places.start} AND {place} < {file.places.end}")
-        return there.selectExpr(*names, f"{number} AS {_FILE}")
+        return there.selectExpr(*names, f"{number} AS {FILE}")
 
     parts = [rows(number, file) for number, (file, _) in enumerate(sample.read)]
     return reduce(lambda some, more: some.unionAll(more), parts).toArrow()

@@ -11,7 +11,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.broadcast_memory import touched_fit
-from backfill_assets.adapters.compute.changes import OPERATION, DuplicateKey, duplicate_keys, kept, signed, view_columns
+from backfill_assets.adapters.compute.changes import DuplicateKey, duplicate_keys, kept, signed, view_columns
 from backfill_assets.adapters.compute.netted_changes import IS_INSERT
 from backfill_assets.adapters.compute.no_rows import no_rows
 from backfill_assets.adapters.compute.source_compute import bronze_inputs
@@ -23,7 +23,6 @@ from backfill_assets.adapters.proof.rows import (
     EXPECTED,
     FOUND,
     MAX_VIOLATIONS_SHOWN,
-    SIDE,
     Derived,
     Difference,
     balanced,
@@ -38,6 +37,7 @@ from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import ddl, quoted
 from backfill_assets.query.query import Query, input_columns
 from backfill_assets.query.rowwise import CARRIED_CHANGE, CHANGE, RowwiseQuery
+from backfill_assets.query.working_columns import OPERATION, SIDE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -26,16 +26,15 @@ from backfill_assets.adapters.sql.semi_join import semi_join
 from backfill_assets.query.aggregate import AggregateQuery, Call
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted
+from backfill_assets.query.working_columns import OPERATION
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["OP", "SIGN", "Reach", "groups_of_rows", "maintained", "of_each_row", "stored"]
+__all__ = ["SIGN", "Reach", "groups_of_rows", "maintained", "of_each_row", "stored"]
 
 SIGN: Final = "__sign"
 """The column of changes with the sign of a row: +1 for an insert, -1 for a delete."""
-OP: Final = "__op"
-"""The column with the operation on a group: 'insert', 'update' or 'delete'."""
 
 _OLD: Final = "__old"
 _AGAIN: Final = "__again"
@@ -144,7 +143,7 @@ def maintained(
             rows = _partial(plan, _read(query, upstream()), sign="1")
             rows = _only(plan, rows, again.select(*plan.groups), reach)
             merged = merged.where(f"NOT {_AGAIN}").unionAll(_merged(plan, rows.unionAll(_emptied(plan, again))))
-        groups = _finished(plan, merged, f"{_op()} AS {OP}")
+        groups = _finished(plan, merged, f"{_op()} AS {OPERATION}")
         _ = groups.schema
     except AnalysisException as error:
         raise translated(error) from error

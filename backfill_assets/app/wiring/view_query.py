@@ -105,6 +105,7 @@ class ViewQuery:
                 argument="query",
             ) from None
         self._check_rules(analyzed)
+        self._check_texts(columns)
         if not self.view.own_key:
             return analyzed
         unknown = sorted(set(self.view.own_key) - set(analyzed.output_columns))
@@ -167,6 +168,21 @@ class ViewQuery:
                 hint="docs/queries.md says which queries have one; refresh_mode='incremental' computes the others in full",
                 argument="refresh_mode",
             )
+
+    def _check_texts(self, columns: Mapping[str, tuple[Column, ...]]) -> None:
+        """Refuse texts with a collation: this package compares texts by their bytes."""
+        for each in self.view.tables:
+            odd = set(self.tables[each.name].collated())
+            named = named_in(self.view.written, columns.get(each.name, ()), self._always_read(each)) if odd else ()
+            for column in named:
+                if column.name in odd:
+                    raise UpstreamRefusedError(
+                        f"column {column.name!r} of table {each.name!r} has texts with a collation, which would be compared "
+                        "by their bytes",
+                        hint="let the view read a copy of the table in which the column is a plain STRING",
+                        reason="COLLATED_COLUMN",
+                        column=column.name,
+                    )
 
     def key_of(self, upstream: Upstream) -> tuple[str, ...]:
         """The columns that identify a row of a table, including hidden ones of a view; none if it declares none."""

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from backfill_assets.adapters.compute.changes import OPERATION
 from backfill_assets.adapters.compute.numbered_copies import numbered_copies
 from backfill_assets.query.relational import COPY, ROW_HASH
+from backfill_assets.query.working_columns import OPERATION
 
 VIEW = pa.schema([("a", pa.int64()), ("b", pa.large_string()), (ROW_HASH, pa.int64()), (COPY, pa.int64())])
 

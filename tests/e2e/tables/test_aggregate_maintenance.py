@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pyspark.errors import PySparkException
 
-from backfill_assets.adapters.sql.apply_aggregate import OP, SIGN, Reach, maintained, stored
+from backfill_assets.adapters.sql.apply_aggregate import SIGN, Reach, maintained, stored
 from backfill_assets.errors import QueryError
 from backfill_assets.query.aggregate import AggregateQuery, analyze_aggregate
 from backfill_assets.query.ddl import ddl, parse_schema
+from backfill_assets.query.working_columns import OPERATION
 from tests.support.local_rows import local_rows
 from tests.support.settings import one_in_gate
 
@@ -92,13 +93,13 @@ class View:
         changes = local_rows(self.spark, signed, SIGNED)
         again = None if upstream is None else (lambda: upstream)
         result = maintained(self.query, changes, self.old(), again, reach=self.reach)
-        assert result.schema.fieldNames() == [*self.schema.fieldNames(), OP]
+        assert result.schema.fieldNames() == [*self.schema.fieldNames(), OPERATION]
         given = result.collect()
         keys = bag(given, self.query.key_columns)
         assert set(keys.values()) <= {1}
         left = [row for row in self.stored if not bag([row], self.query.key_columns).keys() & keys.keys()]
         names = self.schema.fieldNames()
-        self.stored = left + [tuple_of(row, names) for row in given if row[OP] != "delete"]
+        self.stored = left + [tuple_of(row, names) for row in given if row[OPERATION] != "delete"]
         return given
 
     def check(self) -> None:
@@ -176,7 +177,7 @@ def test_vanished_groups_are_deleted_by_key_and_may_come_back_in_the_same_batch(
     view = View(spark, "SELECT g, sum(i) / count(*) AS per, max(f) AS m FROM t GROUP BY g")
     view.change([], [row("a", i=1, f=1.0), row("b", i=2), row(None, i=3)])
     given = view.change([row("a", i=1, f=1.0), row("b", i=2), row(None, i=3)], [row("b", i=4)], never(spark))
-    assert {(each["g"], each["per"], each[OP]) for each in given} == {
+    assert {(each["g"], each["per"], each[OPERATION]) for each in given} == {
         ("a", None, "delete"),
         (None, None, "delete"),
         ("b", 4.0, "update"),
@@ -188,7 +189,7 @@ def test_vanished_groups_are_deleted_by_key_and_may_come_back_in_the_same_batch(
 def test_groups_that_nothing_touches_do_not_come(spark: "SparkSession", reach: Reach) -> None:
     view = View(spark, EXACT, reach=reach)
     view.change([], [row("a", i=1), row("b", i=2), row(None, i=3)])
-    assert [(each["g"], each[OP]) for each in view.change([], [row("b", i=4)])] == [("b", "update")]
+    assert [(each["g"], each[OPERATION]) for each in view.change([], [row("b", i=4)])] == [("b", "update")]
     view.check()
 
 

@@ -11,11 +11,11 @@ import pytest
 from pyspark.errors import PySparkException
 
 from backfill_assets.adapters.compute import copies
-from backfill_assets.adapters.compute.changes import OPERATION
 from backfill_assets.adapters.compute.copies import by_copies
 from backfill_assets.adapters.compute.selectable_rows import Held, Part, SelectableRows, part_of
 from backfill_assets.query.relational import COPY, ROW_HASH
 from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.working_columns import OPERATION
 from tests.support.local_rows import local_rows
 
 if TYPE_CHECKING:

@@ -1,5 +1,6 @@
 """What a view over Delta tables refuses, with a stable code, and that nothing was written before."""
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,25 @@ def test_a_table_that_cannot_be_followed_is_refused_before_anything_is_written(l
     lake.view("keyed", "SELECT id FROM orders", lake.table("orders", key="other"))
     Delta(lake.path("orders")).alter.set_table_properties(FEED)
     assert refused(lake, UpstreamRefusedError, view="keyed").facts["reason"] == "UNKNOWN_KEY"
+
+
+def test_texts_with_a_collation_are_refused_where_the_view_names_them(lake: Lake) -> None:
+    lake.append("orders", [{"id": 1, "name": "A"}, {"id": 2, "name": "a"}])
+    log = Path(lake.path("orders"), "_delta_log", f"{0:020d}.json")
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    (metadata,) = (each["metaData"] for each in actions if "metaData" in each)
+    schema = json.loads(metadata["schemaString"])
+    schema["fields"][1]["metadata"] = {"__COLLATIONS": {"name": "spark.UTF8_LCASE"}}
+    metadata["schemaString"] = json.dumps(schema)
+    log.write_text("\n".join(map(json.dumps, actions)))
+
+    lake.view("large", "SELECT name, count(*) AS n FROM orders GROUP BY name", lake.table("orders"))
+    assert refused(lake, UpstreamRefusedError).facts == {"reason": "COLLATED_COLUMN", "column": "name"}
+    lake.view("ids", "SELECT id FROM orders", lake.table("orders"))
+    lake.project.refresh("ids")
+    assert lake.found("ids", ["id"]) == {(1,): 1, (2,): 1}
+    lake.view("keyed", "SELECT id FROM orders", lake.table("orders", key="name"))
+    assert refused(lake, UpstreamRefusedError, view="keyed").facts["reason"] == "COLLATED_COLUMN"
 
 
 def test_an_append_only_table_needs_no_feed_until_it_has_neither(lake: Lake) -> None:
