@@ -60,6 +60,9 @@ ODD: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/delta/upstream.py",
         old="each.name.lower() == CHANGE.name",
         new="each.name == CHANGE.name",
-        tests=("tests/e2e/tables/test_snapshot_refusals.py",),
+        tests=(
+            "tests/e2e/tables/test_snapshot_refusals.py::"
+            "test_a_table_that_cannot_be_followed_is_refused_before_anything_is_written",
+        ),
     ),
 )
