@@ -68,11 +68,9 @@ def google() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def processes(remote: str) -> Iterator[Processes]:
-    """The project in which runs are killed."""
-    started = Processes(remote)
-    yield started
-    started.close()
+def processes(remote: str) -> Processes:
+    """Runs of their own, which may be killed."""
+    return Processes(remote)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ NETTED = "backfill_assets/adapters/compute/netted_changes.py"
 LOOP = "tests/core/epoch/test_run_loop.py"
 RUN = "tests/core/strategies/test_arrangement_run.py"
 ROWS = "tests/e2e/tables/test_corrected_rows.py"
-GOES_ON = f"{ROWS}::test_a_view_goes_on_once_the_row_that_stopped_it_is_corrected"
+GOES_ON = f"{ROWS}::test_a_row_that_came_and_went_stops_no_view"
 
 COMPUTE = "backfill_assets/adapters/compute/table_compute.py"
 WAYS = "backfill_assets/adapters/compute/ways.py"

@@ -1,11 +1,13 @@
-"""Processes that run jobs of `tests.support.runner` over one Spark Connect server, and that a test may kill."""
+"""Processes that run jobs of `tests.support.runner` over a Spark Connect server, and that a test may kill."""
 
+import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,29 +17,24 @@ LIMIT = 300
 
 
 class Processes:
-    """Runs each request in a process of its own.
+    """Runs each request in a process of its own, in the environment that the test has then.
 
-    They are forked from a process that has only imported modules, which saves seconds for each.
+    They are forked from a process that has only imported modules, which saves seconds for each. All tests share it.
     """
 
     def __init__(self, remote: str) -> None:
-        self._parent = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.runner", "serve"],
-            cwd=Path(__file__).parents[2],
-            env={**os.environ, "SPARK_REMOTE": remote},
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        self._remote = remote
 
     def run(self, order: Mapping[str, object], *jobs: Mapping[str, object]) -> tuple[int, list[dict[str, Any]]]:
         """Run jobs in a process; returns its exit code (for a signal: minus its number), and the answer of each job."""
-        assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
-        self._parent.stdin.write(json.dumps({**order, "jobs": jobs}) + "\n")
-        self._parent.stdin.flush()
+        parent = _parent()
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        environment = {**os.environ, "SPARK_REMOTE": self._remote}
+        parent.stdin.write(json.dumps({**order, "jobs": jobs, "environment": environment}) + "\n")
+        parent.stdin.flush()
         said = []
-        for line in iter(self._parent.stdout.readline, ""):
+        for line in iter(parent.stdout.readline, ""):
             said.append(json.loads(line))
             if "code" in said[-1]:
                 return said.pop()["code"], said
@@ -47,6 +44,16 @@ class Processes:
         """A job whose process kills itself at a step."""
         assert self.run(order, {**job, "die": [step, at]}) == (-signal.SIGKILL, [])
 
-    def close(self) -> None:
-        """End the parent process."""
-        self._parent.communicate(timeout=LIMIT)
+
+@cache
+def _parent() -> "subprocess.Popen[str]":
+    """It ends with this process, as its input does."""
+    started = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.runner", "serve"],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    atexit.register(started.communicate, timeout=LIMIT)
+    return started

@@ -5,7 +5,8 @@ is declared, unless it is below the root), and `jobs`: each names a view or sour
 process is to kill itself (`die`: the step and which occurrence of it), and of a Delta table's view the `strategy` and, unless
 it is that of `large`, the `query`, its `upstreams` (or `tables`: their paths) unless they are those of `large`, and the
 refresh `mode`; or one to `verify`, by all checks, or to `replace`, or to `undo` that; or several to refresh `together`, as
-one run does. With the argument `serve`, one such order a line comes in, each done by a fork.
+one run does. With the argument `serve`, one such order a line comes in, each done by a fork in the `environment` that it
+names.
 """
 
 import importlib
@@ -136,8 +137,11 @@ def serve() -> None:
 
 
 def _do_and_exit(line: str) -> NoReturn:
+    order = json.loads(line)
+    os.environ.clear()
+    os.environ.update(order["environment"])
     try:
-        main(json.loads(line))
+        main(order)
     except BaseException:
         traceback.print_exc()
         os._exit(1)

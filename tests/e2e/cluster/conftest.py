@@ -26,9 +26,7 @@ def cluster() -> Cluster:
 
 
 @pytest.fixture
-def runs(on_s3: Project, cluster: Cluster) -> Iterator[Processes]:
+def runs(on_s3: Project, cluster: Cluster) -> Processes:
     """Runs of their own on the cluster, which find the store's keys in their environment."""
     assert on_s3.storage
-    started = Processes(cluster.remote)
-    yield started
-    started.close()
+    return Processes(cluster.remote)

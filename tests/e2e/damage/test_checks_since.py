@@ -123,7 +123,7 @@ def skipped(position: Position) -> SnapshotPosition:
     return position.model_copy(update={"tables": tables})
 
 
-@pytest.mark.parametrize("name", KEYED)
+@pytest.mark.parametrize("name", one_in_gate(*KEYED))
 def test_changes_that_were_passed_over_are_missed(lake: Lake, name: str) -> None:
     change(lake)
     forge_epoch(lake.project, name, skipped(lake.project.record(name).position))

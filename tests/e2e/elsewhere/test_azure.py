@@ -5,7 +5,6 @@ import os
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,11 +33,9 @@ LIMIT = 600
 
 
 @pytest.fixture
-def runs(remote: str) -> Iterator[Processes]:
+def runs(processes: Processes) -> Processes:
     assert PLACE == "azure", "these tests are run by `make test-full PART=azure`"
-    started = Processes(remote)
-    yield started
-    started.close()
+    return processes
 
 
 @pytest.fixture

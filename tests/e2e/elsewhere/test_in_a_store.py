@@ -1,6 +1,5 @@
 """A warehouse in the store that `BACKFILL_TEST_PLACE` names: exact, also after kills; commits are put if absent."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,11 +19,9 @@ WIDE = {"refresh": "wide", "query": "SELECT id, repeat('x', 200000) AS wide FROM
 
 
 @pytest.fixture
-def runs(remote: str) -> Iterator[Processes]:
+def runs(processes: Processes) -> Processes:
     assert PLACE in IN_A_STORE, "these tests are run by `make test-full PART=azure` and `PART=google`"
-    started = Processes(remote)
-    yield started
-    started.close()
+    return processes
 
 
 @pytest.fixture

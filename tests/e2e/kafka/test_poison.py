@@ -65,10 +65,8 @@ def test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved(p
     assert "DIVIDE_BY_ZERO" in error.message
     assert "CAST_INVALID_INPUT" in error.facts["rows"][1]["reason"]
     assert "backfill skip shares --source orders --partition 0 --offset 3" in str(error)
-    assert places(poison(project)) == [(0, 1), (0, 3)], "the plan is redone as it stands"
-
     assert skip(project, 0, 1) == {"0/1": "waiting"}
-    assert places(poison(project)) == [(0, 3)]
+    assert places(poison(project)) == [(0, 3)], "the plan is redone without it"
     assert skip(project, 0, 3) == {"0/1": "waiting", "0/3": "waiting"}
     done = project.refresh("shares")
     assert done.report.record.live

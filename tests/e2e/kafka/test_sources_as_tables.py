@@ -6,10 +6,10 @@ from collections import Counter
 import pytest
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.errors import UpstreamNotLiveError
 from tests.support.lake import Lake
 from tests.support.project import Project
+from tests.support.settings import CHECKS
 
 pytestmark = pytest.mark.e2e
 

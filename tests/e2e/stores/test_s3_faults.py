@@ -2,14 +2,11 @@
 
 import contextlib
 import json
-import os
-import subprocess
-import sys
+import multiprocessing
 import uuid
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -252,31 +249,23 @@ def assert_no_commit_is_lost(warehouse: Warehouse) -> None:
     commit(output, record(CommitKind.CREATE, LIFE, 0))
     commit(output, record(CommitKind.EPOCH, LIFE, 1), stage(output, 1, [-1]))
     order = {"uri": output.location.uri, "options": dict(output.location.storage_options)}
-    started = [
-        subprocess.Popen(
-            [sys.executable, "-m", "tests.e2e.stores.test_s3_faults", str(writer)],
-            cwd=Path(__file__).parents[3],
-            env=dict(os.environ),
-            stdin=subprocess.PIPE,
-            text=True,
-        )
-        for writer in range(WRITERS)
-    ]
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload([__name__])
+    started = [forks.Process(target=write_among_others, args=(order, writer)) for writer in range(WRITERS)]
     for each in started:
-        assert each.stdin is not None
-        each.stdin.write(json.dumps(order))
-        each.stdin.close()
-    assert [each.wait(timeout=300) for each in started] == [0] * WRITERS
+        each.start()
+    for each in started:
+        each.join(timeout=300)
+    assert [each.exitcode for each in started] == [0] * WRITERS
     assert rows(output) == [-1, *(writer * 100 + number for writer in range(WRITERS) for number in range(COMMITS))]
     assert output.look().version == 2 + WRITERS * COMMITS
 
 
-def write_among_others(writer: int) -> None:
+def write_among_others(order: dict[str, Any], writer: int) -> None:
     """Commit an epoch of one row again and again, each on the version that was looked at, as one of many.
 
     Every other commit adds its row by the entry that is written for merges of Spark.
     """
-    order = json.loads(sys.stdin.read())
     output = opened(TableLocation(uri=order["uri"], storage_options=order["options"]))
     for number in range(COMMITS):
         attempt = uuid.uuid4().hex[:8]
@@ -321,10 +310,6 @@ def staged_row(location: TableLocation, staged: Staged) -> tuple[str, int]:
     path = staged.files[0].path
     rows = pq.read_table(location.files().open_input_file(path))
     return path.partition("/")[0], rows["id"].to_pylist()[0]
-
-
-if __name__ == "__main__":
-    write_among_others(int(sys.argv[1]))
 
 
 @pytest.mark.full

@@ -90,23 +90,22 @@ def test_an_uncommitted_folder_goes_with_its_marks_and_does_not_come_back(output
 
 @pytest.mark.full
 def test_what_a_killed_spark_left_of_its_job_is_gone_after_the_next_run_and_maintenance(
-    on_s3: Project, remote: str
+    on_s3: Project, processes: Processes
 ) -> None:
     topic = on_s3.topic()
     orders, *_ = declared(topic)
     on_s3.declare(orders, materialized_view("wide", query=WIDE["query"], upstreams=[orders]))
     on_s3.produce(topic, [{"id": number, "amount": 1.0} for number in range(200)])
-    order, runs = order_of(on_s3, topic), Processes(remote)
-    assert runs.run(order, {"refresh": "orders"}, {**WIDE, "chunk_rows": 200})[0] == 0
+    order = order_of(on_s3, topic)
+    assert processes.run(order, {"refresh": "orders"}, {**WIDE, "chunk_rows": 200})[0] == 0
     folder = on_s3.workspace().table(on_s3.declared["wide"]).output.location.objects()
     mark(folder, "_change_data")
     on_s3.produce(topic, [{"id": number, "amount": 1.0} for number in range(400)])
-    assert runs.run(order, {"refresh": "orders"})[0] == 0
+    assert processes.run(order, {"refresh": "orders"})[0] == 0
     kill_in_a_job(order, folder)
     assert any(map(is_of_a_job, empty(folder))), "S3A has left marks"
-    assert runs.run(order, WIDE)[0] == 0
+    assert processes.run(order, WIDE)[0] == 0
     maintain(on_s3.workspace(), "wide")
-    runs.close()
     assert empty(folder) == set()
     assert of_jobs(folder) == set()
     assert sum(on_s3.rows("wide", "id").values()) == 600

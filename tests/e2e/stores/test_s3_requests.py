@@ -50,10 +50,9 @@ def counted(on_s3: Project, s3: dict[str, str]) -> Iterator[tuple[Project, S3Pro
 
 @pytest.mark.parametrize("names", [["orders"], pytest.param([*MOST], marks=pytest.mark.full)], ids=["source", "views"])
 def test_a_refresh_of_a_thousand_records_takes_few_requests(
-    counted: tuple[Project, S3Proxy], remote: str, names: list[str]
+    counted: tuple[Project, S3Proxy], processes: Processes, names: list[str]
 ) -> None:
     project, proxy = counted
-    runs = Processes(remote)
     topic = project.topic()
     project.declare(*declared(topic))
     order = order_of(project, topic)
@@ -62,9 +61,8 @@ def test_a_refresh_of_a_thousand_records_takes_few_requests(
         project.produce(topic, [{"id": number, "amount": number / 4} for number in range(first, first + 1000)])
         for name in names:
             proxy.requests()
-            assert runs.run(order, {"refresh": name, "chunk_rows": 10_000})[0] == 0
+            assert processes.run(order, {"refresh": name, "chunk_rows": 10_000})[0] == 0
             took[name] = len(proxy.requests())
-    runs.close()
     assert project.rows("orders", "id") == Counter((number,) for number in range(2000))
     assert "sums" not in took or project.rows("sums", "n") == Counter([(667,), (667,), (666,)])
     assert all(took[name] <= MOST[name] for name in names), took
@@ -72,28 +70,26 @@ def test_a_refresh_of_a_thousand_records_takes_few_requests(
 
 @pytest.mark.parametrize("epochs", [2, pytest.param(24, marks=pytest.mark.full)], ids=["young", "old"])
 def test_an_epoch_takes_few_requests_and_so_do_tables_that_are_refreshed_together(
-    counted: tuple[Project, S3Proxy], remote: str, epochs: int
+    counted: tuple[Project, S3Proxy], processes: Processes, epochs: int
 ) -> None:
     project, proxy = counted
-    runs = Processes(remote)
     topic = project.topic()
     project.declare(*declared(topic))
     order, together = order_of(project, topic), {"together": [*MOST], "chunk_rows": 1000}
-    assert runs.run(order, together)[0] == 0
+    assert processes.run(order, together)[0] == 0
     produce(project, topic, epochs)
     took: dict[str, list[int]] = {}
     for name in MOST:
         proxy.requests()
-        assert runs.run(order, {"refresh": name, "chunk_rows": 1000})[0] == 0
+        assert processes.run(order, {"refresh": name, "chunk_rows": 1000})[0] == 0
         took[name] = between_commits(proxy.requests(), name)
         assert len(took[name]) == epochs - 1
     produce(project, topic, 1)
     proxy.requests()
-    assert runs.run(order, together)[0] == 0
+    assert processes.run(order, together)[0] == 0
     busy = len(proxy.requests())
-    assert runs.run(order, together)[0] == 0
+    assert processes.run(order, together)[0] == 0
     idle = len(proxy.requests())
-    runs.close()
     assert sum(n for (n,) in project.rows("sums", "n").elements()) == (epochs + 1) * 1000
     assert all(median(each) <= OF_AN_EPOCH[name] for name, each in took.items()), took
     assert (busy <= TOGETHER, idle <= IDLE) == (True, True), (busy, idle)
@@ -170,17 +166,17 @@ def test_a_file_that_spark_writes_takes_few_requests(counted: tuple[Project, S3P
     assert took[4] - took[1] <= 3 * FILE, took
 
 
-def test_spark_does_not_look_for_many_files_one_by_one(counted: tuple[Project, S3Proxy], remote: str) -> None:
+def test_spark_does_not_look_for_many_files_one_by_one(counted: tuple[Project, S3Proxy], processes: Processes) -> None:
     project, proxy = counted
     path, keys = project.warehouse.replace("/warehouse", "/raw"), dict(project.workspace().store.place.storage_options)
     feed = {"delta.enableChangeDataFeed": "true"}
     for number in range(FEW_OBJECTS + 1):
         rows = pa.table({"id": [number], "v": [-number]})
         write_deltalake(path, rows, mode="append", storage_options=keys, configuration=feed)
-    runs = Processes(remote)
     proxy.requests()
-    assert runs.run({**order_of(project), "base": {"path": path}}, {"refresh": "large", "chunk_rows": 1000})[0] == 0
-    runs.close()
+    assert (
+        processes.run({**order_of(project), "base": {"path": path}}, {"refresh": "large", "chunk_rows": 1000})[0] == 0
+    )
     looked = [each.address for each in proxy.requests() if "list-type" in each.address and "raw%2Fpart" in each.address]
     assert looked == []
     project.declare(*over_lake(project.root, base={"path": path}))

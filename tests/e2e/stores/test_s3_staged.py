@@ -20,16 +20,15 @@ JOB = {"refresh": "wide", "query": QUERY}
 FEED = {"delta.enableChangeDataFeed": "true"}
 
 
-def test_updates_and_deletes_of_many_bytes_are_staged_by_spark_and_merged(on_s3: Project, remote: str) -> None:
+def test_updates_and_deletes_of_many_bytes_are_staged_by_spark_and_merged(on_s3: Project, processes: Processes) -> None:
     path = str(on_s3.root / "lake" / "base")
     write_deltalake(path, pa.table({"id": range(300), "v": range(300)}), configuration=FEED)
-    order, runs = order_of(on_s3), Processes(remote)
-    assert runs.run(order, JOB)[0] == 0
+    order = order_of(on_s3)
+    assert processes.run(order, JOB)[0] == 0
     table = DeltaTable(path)
     table.update({"v": "v + 1"}, predicate="id < 250")
     table.delete("id = 299")
-    code, said = runs.run(order, JOB, {**JOB, "verify": "wide"})
-    runs.close()
+    code, said = processes.run(order, JOB, {**JOB, "verify": "wide"})
     assert (code, said[-1]) == (0, dict.fromkeys(CHECKS, True))
     on_s3.declare(materialized_view("wide", query=QUERY, upstreams=[delta_table("base", path=path, primary_key="id")]))
     assert on_s3.record("wide").epoch == 2

@@ -167,18 +167,16 @@ def test_a_local_warehouse_reads_tables_with_vectors_on_s3_in_the_runs_own_proce
 
 
 def test_a_warehouse_on_s3_reads_tables_of_another_account_over_connect(
-    on_s3: Project, raw: Store, lake: Lake, remote: str
+    on_s3: Project, raw: Store, lake: Lake, processes: Processes
 ) -> None:
-    runs = Processes(remote)
     declare(on_s3, raw)
     raw.take(Path(lake.path("base")))
-    assert runs.run(order(on_s3, raw), *JOBS)[0] == 0
+    assert processes.run(order(on_s3, raw), *JOBS)[0] == 0
     assert_found(on_s3, lake)
     change(lake)
     raw.take(Path(lake.path("base")))
-    code, answers = runs.run(order(on_s3, raw), *JOBS, *PROOFS)
+    code, answers = processes.run(order(on_s3, raw), *JOBS, *PROOFS)
     assert (code, answers[len(JOBS) :]) == (0, PROVED)
-    runs.close()
     assert_found(on_s3, lake)
     stored = on_s3.workspace().store.place.objects("")
     text = "".join((stored.get(name) or b"").decode("latin-1") for name in stored.names(""))
@@ -187,19 +185,17 @@ def test_a_warehouse_on_s3_reads_tables_of_another_account_over_connect(
 
 
 def test_a_bucket_of_the_same_name_in_another_store_is_refused_by_a_spark_that_knows_the_first(
-    tmp_path: Path, s3: dict[str, str], raw: Store, lake: Lake, remote: str
+    tmp_path: Path, s3: dict[str, str], raw: Store, lake: Lake, processes: Processes
 ) -> None:
     first = Store(root=Path(os.environ[FOLDER]), variables=s3, bucket=raw.bucket)
     for store in (first, raw):
         store.take(Path(lake.path("base")))
         change(lake)
-    runs = Processes(remote)
     known = Project(root=tmp_path / "first", servers="127.0.0.1:1")
     given = {**order(known, first), "base": {"path": first.folder.uri, "storage": {**first.storage, **keys(s3)}}}
-    assert runs.run(given, JOBS[0])[0] == 0
+    assert processes.run(given, JOBS[0])[0] == 0
     other = Project(root=tmp_path / "other", servers="127.0.0.1:1")
-    assert runs.run(order(other, raw), JOBS[0])[0] == 1
-    runs.close()
+    assert processes.run(order(other, raw), JOBS[0])[0] == 1
     declare(other, raw)
     assert other.workspace().table(other.declared["large"]).output.look().record is None, "nothing was created"
 
@@ -212,14 +208,12 @@ def keys(variables: dict[str, str]) -> dict[str, str]:
 
 
 def test_a_run_that_is_killed_over_another_store_is_resumed(
-    on_s3: Project, raw: Store, lake: Lake, remote: str
+    on_s3: Project, raw: Store, lake: Lake, processes: Processes
 ) -> None:
-    runs = Processes(remote)
     declare(on_s3, raw)
     raw.take(Path(lake.path("base")))
-    runs.kill(order(on_s3, raw), {**JOBS[0], "strategy": "rearranged"}, "staged", at=2)
+    processes.kill(order(on_s3, raw), {**JOBS[0], "strategy": "rearranged"}, "staged", at=2)
     change(lake)
     raw.take(Path(lake.path("base")))
-    assert runs.run(order(on_s3, raw), {**JOBS[0], "strategy": "rearranged"})[0] == 0
-    runs.close()
+    assert processes.run(order(on_s3, raw), {**JOBS[0], "strategy": "rearranged"})[0] == 0
     assert on_s3.rows("large", "id", "twice") == expected(lake)

@@ -21,7 +21,7 @@ from backfill_assets.core.strategies.arrangement import done_ranges
 from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
 from tests.support.lake import Lake
-from tests.support.settings import CHECKS
+from tests.support.settings import CHECKS, FULL
 
 pytestmark = pytest.mark.e2e
 
@@ -157,7 +157,8 @@ def test_a_composite_key_of_few_leading_values_with_null_and_nan_is_cut_within_t
     by_key(lake, "large", query, lake.table("base", key=["Key", "x", "at"]))
     lake.project.refresh("large", chunk(15))
     for epoch in range(3):
-        check(lake, "exactly_once", "positions_contiguous")
+        if FULL:
+            check(lake, "exactly_once", "positions_contiguous")
         assert 0 < lake.project.record("large").rows_total < 110, "three leading values make more than three chunks"
         update(lake, "base", '"Key" IS NULL AND v % 4 = 1 OR isnan(x)', v="v + 1000")
         update(lake, "base", f"v % 100 = {epoch + 49}", x="NULL")

@@ -29,7 +29,6 @@ QUERIES = {
     "additive": f"SELECT n.word, sum(60 DIV o.parts) AS share {JOINED} GROUP BY n.word",
 }
 TABLES = {"rowwise": ("orders",), "groups": ("orders",)}
-IN_GATE = ("linear",)
 
 
 @pytest.fixture
@@ -55,18 +54,19 @@ def refresh(lake: Lake, query: str, *names: str, last: bool = False) -> None:
         lake.passes("shares", ("exactly_once", "rows_conserved"))
 
 
-def test_a_row_that_came_and_went_stops_no_view(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", ["rowwise", "linear"])
+def test_a_row_that_came_and_went_stops_no_view(lake: Lake, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
-    lake.view("shares", QUERIES["rowwise"], lake.table("orders"), refresh_mode="incremental")
-    refresh(lake, QUERIES["rowwise"], "orders")
+    query, names = QUERIES[kind], TABLES.get(kind, ("orders", "notes"))
+    lake.view("shares", query, *map(lake.table, names), refresh_mode="incremental")
+    refresh(lake, query, *names)
     lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id = 7", "UPDATE {t} SET parts = 3 WHERE id IN (7, 8)")
-    refresh(lake, QUERIES["rowwise"], "orders")
+    refresh(lake, query, *names)
 
 
-@pytest.mark.parametrize("spark", [pytest.param(False, marks=pytest.mark.full), True])
-@pytest.mark.parametrize(
-    "kind", [each if each in IN_GATE else pytest.param(each, marks=pytest.mark.full) for each in QUERIES]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("spark", [False, True])
+@pytest.mark.parametrize("kind", QUERIES)
 def test_a_view_goes_on_once_the_row_that_stopped_it_is_corrected(
     lake: Lake, kind: str, spark: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,10 +73,10 @@ def test_views_keep_the_fields_that_they_know(tmp_path: Path, strategy: str, vie
         spark=True,
     )
     refreshed(lake, views, strategy)
-    lake.sql(
-        "orders", "UPDATE {t} SET qty = 7, st.b = 'c' WHERE id % 3 = 1", "DELETE FROM {t} WHERE id = 21", spark=True
-    )
-    refreshed(lake, views, strategy)
+    if FULL:
+        more = ("UPDATE {t} SET qty = 7, st.b = 'c' WHERE id % 3 = 1", "DELETE FROM {t} WHERE id = 21")
+        lake.sql("orders", *more, spark=True)
+        refreshed(lake, views, strategy)
     lake.sql("orders", "ALTER TABLE {t} RENAME COLUMN st.a TO c", spark=True)
     with pytest.raises(UpstreamChangedError, match="changed column 'st'"):
         lake.project.refresh(views[0])

@@ -31,10 +31,10 @@ P = [(f"{'0' * (at % 3)}{at}",) for at in range(9)]
 FORMS = [
     "SELECT id, name, s.x FROM t JOIN (SELECT * FROM u WHERE id < 9 ORDER BY x DESC LIMIT 5) AS s USING (id)",
     "SELECT o.name, x FROM t AS o JOIN u USING (id) QUALIFY ntile(3) OVER w = 1 WINDOW w AS (ORDER BY at)",
-    "SELECT date(at) AS day, name, row_number() OVER (ORDER BY max(at)) AS n FROM t GROUP BY day, name",
-    "SELECT name, row_number() OVER (PARTITION BY name ORDER BY at) AS n FROM t",
 ]
 MORE = [
+    "SELECT date(at) AS day, name, row_number() OVER (ORDER BY max(at)) AS n FROM t GROUP BY day, name",
+    "SELECT name, row_number() OVER (PARTITION BY name ORDER BY at) AS n FROM t",
     "SELECT p.id AS other, row_number() OVER (ORDER BY u.id) AS n FROM u JOIN p USING (id)",
     "SELECT sum(id) OVER v AS s FROM u WINDOW w AS (ORDER BY x ROWS 1 PRECEDING), v AS w",
     "SELECT id, nth_value(x, 2) OVER (PARTITION BY id ORDER BY x) AS s, first(id) OVER (ORDER BY x) AS f FROM u",

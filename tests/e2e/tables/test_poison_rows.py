@@ -81,6 +81,7 @@ def test_a_poison_row_is_left_out_of_history_and_comes_back_when_it_was_correcte
     refresh(lake, query=query)
 
 
+@pytest.mark.full
 def test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once(lake: Lake) -> None:
     lake.append("orders", [row(number) for number in range(1, 6)])
     lake.view("shares", QUERY, lake.table("orders"))
