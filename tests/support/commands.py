@@ -4,6 +4,7 @@ Imports take seconds and prove nothing. The parent only imports modules, so the 
 connections. The full proof starts each command from scratch, as a user does.
 """
 
+import atexit
 import importlib
 import json
 import os
@@ -12,12 +13,13 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
 from tests.support.settings import FULL
 
-__all__ = ["Commands", "Done", "start"]
+__all__ = ["Done", "run", "start"]
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 300
@@ -54,44 +56,40 @@ def start(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]
     )
 
 
-class Commands:
-    """Runs commands. `close` ends the process from which they are forked."""
+def run(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Done:
+    """Run a command to its end."""
+    return _from_scratch(arguments, folder, environment) if FULL else _forked(arguments, folder, environment)
 
-    def __init__(self) -> None:
-        self._parent: subprocess.Popen[str] | None = None
 
-    def run(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Done:
-        """Run a command to its end."""
-        return (
-            self._from_scratch(arguments, folder, environment) if FULL else self._forked(arguments, folder, environment)
-        )
+def _from_scratch(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Done:
+    process = start(arguments, folder, environment)
+    try:
+        out, err = process.communicate(timeout=LIMIT)
+    finally:
+        process.kill()
+    return Done(out, err, process.returncode)
 
-    def close(self) -> None:
-        """End the process from which commands are forked."""
-        if self._parent is not None:
-            self._parent.communicate(timeout=LIMIT)
 
-    def _from_scratch(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Done:
-        process = start(arguments, folder, environment)
-        try:
-            out, err = process.communicate(timeout=LIMIT)
-        finally:
-            process.kill()
-        return Done(out, err, process.returncode)
+def _forked(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Done:
+    parent = _parent()
+    assert parent.stdin is not None
+    assert parent.stdout is not None
+    with tempfile.TemporaryDirectory() as outputs:
+        order = {"arguments": [*arguments], "folder": str(folder), "environment": {**environment}, "to": outputs}
+        parent.stdin.write(json.dumps(order) + "\n")
+        parent.stdin.flush()
+        code = json.loads(parent.stdout.readline())
+        out, err = (Path(outputs, name).read_text() for name in ("out", "err"))
+    return Done(out, err, code)
 
-    def _forked(self, arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Done:
-        if self._parent is None:
-            command = [sys.executable, "-m", __name__]
-            self._parent = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
-        with tempfile.TemporaryDirectory() as outputs:
-            order = {"arguments": [*arguments], "folder": str(folder), "environment": {**environment}, "to": outputs}
-            self._parent.stdin.write(json.dumps(order) + "\n")
-            self._parent.stdin.flush()
-            code = json.loads(self._parent.stdout.readline())
-            out, err = (Path(outputs, name).read_text() for name in ("out", "err"))
-        return Done(out, err, code)
+
+@cache
+def _parent() -> "subprocess.Popen[str]":
+    """It ends with this process, as its input does."""
+    command = [sys.executable, "-m", __name__]
+    started = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    atexit.register(started.communicate, timeout=LIMIT)
+    return started
 
 
 def _serve() -> None:

@@ -19,7 +19,7 @@ from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.runtime.tcp_ports import free_port
 from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.defs.jobs import TABLES_JOB
-from tests.support.commands import Commands, start
+from tests.support.commands import run, start
 from tests.support.dagster_project import DagsterProject
 from tests.support.project import Project
 
@@ -40,7 +40,6 @@ class CommandLine:
 
     root: Path
     servers: str
-    commands: Commands
     environment: dict[str, str] = field(default_factory=dict)
 
     def environment_of(self, **given: str) -> dict[str, str]:
@@ -50,7 +49,7 @@ class CommandLine:
 
     def outputs(self, *arguments: str, code: int, **given: Any) -> tuple[str, str]:
         """What a command prints to both outputs; its exit code must be `code`."""
-        done = self.commands.run(arguments, self.root, self.environment_of(**given))
+        done = run(arguments, self.root, self.environment_of(**given))
         assert done.code == code, f"{arguments}: {done.code}\n{done.out}\n{done.err}"
         assert "Traceback" not in done.out + done.err
         return done.out, done.err
@@ -65,34 +64,25 @@ class CommandLine:
         return json.loads(self.outputs(*arguments, "--json", code=code, **given)[0])
 
 
-@pytest.fixture(scope="module")
-def commands() -> Iterator[Commands]:
-    started = Commands()
-    yield started
-    started.close()
-
-
-def begun(project: Project, remote: str, commands: Commands) -> CommandLine:
+def begun(project: Project, remote: str) -> CommandLine:
     """A project with a source of 30 records and a view, neither created; commands use a Spark server that is running."""
     topic = project.topic()
     project.produce(topic, [{"id": number} for number in range(30)])
     (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
     (project.root / "definitions.py").write_text(DEFINITIONS.format(topic=topic))
-    return CommandLine(project.root, project.servers, commands, {"SPARK_REMOTE": remote})
+    return CommandLine(project.root, project.servers, {"SPARK_REMOTE": remote})
 
 
 @pytest.fixture
-def cli(project: Project, remote: str, commands: Commands) -> CommandLine:
+def cli(project: Project, remote: str) -> CommandLine:
     """The command line in a new project."""
-    return begun(project, remote, commands)
+    return begun(project, remote)
 
 
 @pytest.fixture(scope="module")
-def refreshed(
-    broker: str, remote: str, commands: Commands, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[CommandLine, str]:
+def refreshed(broker: str, remote: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[CommandLine, str]:
     """The command line in a project that was refreshed once, and what that printed. It is only copied."""
-    cli = begun(Project(root=tmp_path_factory.mktemp("refreshed"), servers=broker), remote, commands)
+    cli = begun(Project(root=tmp_path_factory.mktemp("refreshed"), servers=broker), remote)
     return cli, cli.call("refresh", "orders", "even")
 
 

@@ -14,7 +14,7 @@ import pytest
 from backfill_assets.adapters.local.servers import endpoints, spark_token
 from backfill_assets.adapters.runtime.private_files import private_folder, write_private
 from backfill_assets.errors import EnvironmentSetupError
-from tests.support.commands import Commands
+from tests.support.commands import run
 from tests.support.servers import FOLDER, servers
 from tests.support.strangers import refuses_strangers
 
@@ -93,9 +93,7 @@ def test_the_token_is_in_its_file_alone(root: Path) -> None:
     token = spark_token(root)
     assert token
     arguments = psutil.Process(entries(root)["spark"]["pid"]).cmdline()
-    commands = Commands()
-    told = commands.run(["up", "--json", "--no-kafka"], root, dict(os.environ))
-    commands.close()
+    told = run(["up", "--json", "--no-kafka"], root, dict(os.environ))
     assert json.loads(told.out)["spark_remote"] == address(root)
     files = [path for path in (root / ".backfill").rglob("*") if path.is_file() and path.stat().st_size < 2**20]
     holders = [str(path.relative_to(root)) for path in files if token.encode() in path.read_bytes()]

@@ -16,7 +16,7 @@ import pytest
 from backfill_assets.adapters.local.servers import down, endpoints, s3_variables
 from backfill_assets.adapters.local.spark_cluster import Master, saved_secret
 from backfill_assets.app.warm_up import archive_classes
-from tests.support.commands import Commands
+from tests.support.commands import run
 from tests.support.spark_workers import WORKERS, Cluster, has_mapped, is_running, parts_of, processes_of, wait_until
 from tests.support.strangers import refuses_strangers
 
@@ -24,18 +24,11 @@ pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
 
 @pytest.fixture(scope="module")
-def commands() -> Iterator[Commands]:
-    started = Commands()
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory, commands: Commands) -> Iterator[Path]:
+def root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """A project whose cluster no other test has started."""
     folder = tmp_path_factory.mktemp("closed-cluster")
     (folder / "workspace.yaml").touch()
-    done = commands.run(["up", "--json", "--no-kafka", "--s3", "--cluster"], folder, dict(os.environ))
+    done = run(["up", "--json", "--no-kafka", "--s3", "--cluster"], folder, dict(os.environ))
     try:
         assert done.code == 0, done.err
         found = endpoints(folder)
@@ -118,16 +111,16 @@ def test_executors_find_the_keys_of_the_store_in_their_environment(root: Path) -
         assert "SPARK_CONNECT_AUTHENTICATE_TOKEN" not in executor.environ()
 
 
-def test_a_second_call_starts_what_was_lost_and_down_ends_all_of_it(root: Path, commands: Commands) -> None:
+def test_a_second_call_starts_what_was_lost_and_down_ends_all_of_it(root: Path) -> None:
     before = {name: process.pid for name, process in parts_of(root).items()}
     Cluster(root).lose(WORKERS[0])
-    again = commands.run(["up", "--json", "--no-kafka", "--s3", "--cluster"], root, dict(os.environ))
+    again = run(["up", "--json", "--no-kafka", "--s3", "--cluster"], root, dict(os.environ))
     assert again.code == 0, again.err
     after = {name: process.pid for name, process in parts_of(root).items()}
     assert {name for name in before if after[name] != before[name]} == {WORKERS[0]}
     wait_until("the executor to be back", lambda: len(Cluster(root).executors()) == len(WORKERS))
     everything = processes_of(root)
     assert len(everything) == len(before) + len(WORKERS)
-    ended = commands.run(["down", "--json"], root, dict(os.environ))
+    ended = run(["down", "--json"], root, dict(os.environ))
     assert set(json.loads(ended.out)["stopped"]) == before.keys()
     wait_until("all processes to end", lambda: not any(map(is_running, everything)))

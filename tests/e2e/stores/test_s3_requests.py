@@ -15,7 +15,7 @@ import pytest
 from deltalake import write_deltalake
 
 from backfill_assets.adapters.compute.version_rows import FEW_OBJECTS
-from tests.support.commands import Commands
+from tests.support.commands import run
 from tests.support.few_rows import staged_rows
 from tests.support.over_connect import over_connect
 from tests.support.processes import Processes
@@ -68,18 +68,21 @@ def test_a_refresh_of_a_thousand_records_takes_few_requests(
     assert all(took[name] <= MOST[name] for name in names), took
 
 
-@pytest.mark.parametrize("epochs", [2, pytest.param(24, marks=pytest.mark.full)], ids=["young", "old"])
-def test_an_epoch_takes_few_requests_and_so_do_tables_that_are_refreshed_together(
+@pytest.mark.parametrize(
+    "epochs", [0, *(pytest.param(each, marks=pytest.mark.full) for each in (2, 24))], ids=["new", "young", "old"]
+)
+def test_tables_that_are_refreshed_together_take_few_requests_and_so_do_the_epochs_before(
     counted: tuple[Project, S3Proxy], processes: Processes, epochs: int
 ) -> None:
     project, proxy = counted
     topic = project.topic()
     project.declare(*declared(topic))
     order, together = order_of(project, topic), {"together": [*MOST], "chunk_rows": 1000}
+    produce(project, topic, 1)
     assert processes.run(order, together)[0] == 0
     produce(project, topic, epochs)
     took: dict[str, list[int]] = {}
-    for name in MOST:
+    for name in MOST if epochs else ():
         proxy.requests()
         assert processes.run(order, {"refresh": name, "chunk_rows": 1000})[0] == 0
         took[name] = between_commits(proxy.requests(), name)
@@ -90,7 +93,7 @@ def test_an_epoch_takes_few_requests_and_so_do_tables_that_are_refreshed_togethe
     busy = len(proxy.requests())
     assert processes.run(order, together)[0] == 0
     idle = len(proxy.requests())
-    assert sum(n for (n,) in project.rows("sums", "n").elements()) == (epochs + 1) * 1000
+    assert sum(n for (n,) in project.rows("sums", "n").elements()) == (epochs + 2) * 1000
     assert all(median(each) <= OF_AN_EPOCH[name] for name, each in took.items()), took
     assert (busy <= TOGETHER, idle <= IDLE) == (True, True), (busy, idle)
 
@@ -109,7 +112,7 @@ defs = build_definitions(large, sums, resources={{"backfill_state": store}})
 @pytest.mark.full
 def test_a_command_with_its_checks_takes_few_requests(counted: tuple[Project, S3Proxy], remote: str) -> None:
     project, proxy = counted
-    topic, commands = project.topic(), Commands()
+    topic = project.topic()
     given = {"topic": topic, "warehouse": project.warehouse, "storage": project.storage}
     (project.root / "definitions.py").write_text(DEFINITIONS.format(**given))
     (project.root / "workspace.yaml").write_text("load_from: [{python_file: definitions.py}]\n")
@@ -118,7 +121,7 @@ def test_a_command_with_its_checks_takes_few_requests(counted: tuple[Project, S3
 
     def refreshed() -> int:
         proxy.requests()
-        done = commands.run(["refresh", *MOST], project.root, environment)
+        done = run(["refresh", *MOST], project.root, environment)
         assert done.code == 0, done
         return len(proxy.requests())
 
@@ -126,7 +129,6 @@ def test_a_command_with_its_checks_takes_few_requests(counted: tuple[Project, S3
     took = [refreshed()]
     produce(project, topic, 1)
     took += [refreshed(), refreshed()]
-    commands.close()
     assert took[1] <= TOGETHER + PROVED, took
     assert took[2] <= IDLE, took
 

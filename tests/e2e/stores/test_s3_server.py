@@ -11,7 +11,7 @@ import pytest
 from backfill_assets.adapters.local.servers import down, endpoints, s3_variables, up
 from backfill_assets.adapters.state.state_store import StateStore
 from backfill_assets.adapters.storage.put_if_absent import MARKER, check_store
-from tests.support.commands import Commands
+from tests.support.commands import run
 
 pytestmark = [pytest.mark.e2e, pytest.mark.full]
 
@@ -48,15 +48,13 @@ def assert_closed(root: Path, secret: str) -> None:
 
 def test_the_spark_server_has_the_connector_beside_a_local_warehouse_if_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "workspace.yaml").touch()
-    commands = Commands()
     try:
         for asked in (["--s3-tables"], []):
-            done = commands.run(["up", "--json", "--no-kafka", *asked], tmp_path, dict(os.environ))
+            done = run(["up", "--json", "--no-kafka", *asked], tmp_path, dict(os.environ))
             assert done.code == 0, done.err
             entries = json.loads((tmp_path / ".backfill" / "endpoints.json").read_text())["processes"]
             line = " ".join(psutil.Process(entries["spark"]["pid"]).cmdline())
             assert ("hadoop-aws" in line) is bool(asked)
             down(tmp_path)
     finally:
-        commands.close()
         down(tmp_path)
