@@ -30,7 +30,8 @@ class Processes:
         parent = _parent()
         assert parent.stdin is not None
         assert parent.stdout is not None
-        environment = {**os.environ, "SPARK_REMOTE": self._remote}
+        others = {name: value for name, value in os.environ.items() if name != "SPARK_REMOTE"}
+        environment = {**others, **({"SPARK_REMOTE": self._remote} if self._remote else {})}
         parent.stdin.write(json.dumps({**order, "jobs": jobs, "environment": environment}) + "\n")
         parent.stdin.flush()
         said = []

@@ -6,7 +6,7 @@ process is to kill itself (`die`: the step and which occurrence of it), and of a
 it is that of `large`, the `query`, its `upstreams` (or `tables`: their paths) unless they are those of `large`, and the
 refresh `mode`; or one to `verify`, by all checks, or to `replace`, or to `undo` that; or several to refresh `together`, as
 one run does. With the argument `serve`, one such order a line comes in, each done by a fork in the `environment` that it
-names.
+names. With `call`, a module and a function, that is called with the `arguments`.
 """
 
 import importlib
@@ -33,6 +33,8 @@ from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project
 
 LAKE_QUERY = "SELECT id, v * 2 AS twice FROM base WHERE v <> 3"
+answers = sys.stdout
+"""Where answers go. In a process of its own, what else is printed there goes to the other output."""
 HASHED = 25_000_000
 """This many characters are hashed for each row of view `slow`: a tenth of a second."""
 
@@ -79,7 +81,11 @@ def start(project: Project, topic: str, remote: str, *jobs: dict[str, Any]) -> s
 
 
 def main(order: dict[str, Any]) -> None:
-    """Run all jobs, one after the other."""
+    """Run all jobs, one after the other; or call a function."""
+    if "call" in order:
+        module, name = order["call"]
+        _say({"returned": getattr(importlib.import_module(module), name)(*order["arguments"])})
+        return
     place = {"warehouse": order["warehouse"], "storage": order["storage"]}
     project = Project(root=Path(order["root"]), servers=order["servers"], **place)
     for job in order["jobs"]:
@@ -117,8 +123,8 @@ def main(order: dict[str, Any]) -> None:
 
 
 def _say(found: Mapping[str, object]) -> None:
-    sys.stdout.write(json.dumps(found) + "\n")
-    sys.stdout.flush()
+    answers.write(json.dumps(found) + "\n")
+    answers.flush()
 
 
 def serve() -> None:
@@ -132,8 +138,7 @@ def serve() -> None:
         if not child:
             _do_and_exit(line)
         _, status = os.waitpid(child, 0)
-        sys.stdout.write(json.dumps({"code": os.waitstatus_to_exitcode(status)}) + "\n")
-        sys.stdout.flush()
+        _say({"code": os.waitstatus_to_exitcode(status)})
 
 
 def _do_and_exit(line: str) -> NoReturn:
@@ -143,7 +148,7 @@ def _do_and_exit(line: str) -> NoReturn:
     try:
         main(order)
     except BaseException:
-        traceback.print_exc()
+        _say({"error": traceback.format_exc()})
         os._exit(1)
     os._exit(0)
 
@@ -153,4 +158,6 @@ def _die() -> None:
 
 
 if __name__ == "__main__":
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
     serve() if sys.argv[1] == "serve" else main(json.loads(sys.argv[1]))

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
@@ -219,14 +219,8 @@ def _tables(moments: list[str | None], texts: list[str], days: list[str]) -> Tab
 
 def test_few_changes_are_followed_by_the_days_that_they_touch(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
-    lake.sql(
-        "events",
-        "CREATE TABLE {t} (at TIMESTAMP, who BIGINT) USING delta TBLPROPERTIES (delta.enableChangeDataFeed = true)",
-    )
-    lake.sql(
-        "events",
-        "INSERT INTO {t} SELECT timestampadd(HOUR, CAST(id AS INT), TIMESTAMP'2024-01-01'), id % 7 FROM range(720)",
-    )
+    begin = datetime(2024, 1, 1, tzinfo=UTC)
+    lake.append("events", ({"at": begin + timedelta(hours=at), "who": at % 7, "hour": at} for at in range(720)))
     query = "SELECT date(at) AS day, count(DISTINCT who) AS people FROM events GROUP BY date(at)"
     lake.view("daily", query, lake.table("events", None), refresh_mode="incremental_strict")
     lake.project.refresh("daily")
@@ -237,8 +231,8 @@ def test_few_changes_are_followed_by_the_days_that_they_touch(tmp_path: Path) ->
     )
     lake.view("hopping", hopping, lake.table("events", None), refresh_mode="incremental_strict")
     lake.project.refresh("hopping")
-    lake.sql("events", "INSERT INTO {t} VALUES (TIMESTAMP'2024-01-03 05:05:05', 99), (NULL, 1)")
-    lake.sql("events", "DELETE FROM {t} WHERE at < TIMESTAMP'2024-01-02'")
+    lake.sql("events", "INSERT INTO {t} VALUES (TIMESTAMP'2024-01-03 05:05:05', 99, 720), (NULL, 1, 721)")
+    lake.sql("events", "DELETE FROM {t} WHERE hour < 24")
     record = lake.project.refresh("hopping").report.record
     assert (record.rule, record.keys_touched) == ("restricted", 11)
     assert record.rows_reached < 100

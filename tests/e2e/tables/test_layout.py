@@ -235,11 +235,12 @@ def test_a_large_view_of_which_many_rows_change_is_replaced_if_no_other_view_rea
     if name == "rows" and not is_read:
         files = pa.table(loaded(lake, name).get_add_actions(flatten=True)).to_pydict()
         assert not is_overlapping(files, "id")
-    monkeypatch.undo()
-    lake.sql("orders", "UPDATE {t} SET place = 'place 09' WHERE id = 8")
-    lake.project.refresh(name)
-    is_right(lake, name)
-    for check in ("exactly_once", "rows_conserved"):
+    if FULL or not is_read:
+        monkeypatch.undo()
+        lake.sql("orders", "UPDATE {t} SET place = 'place 09' WHERE id = 8")
+        lake.project.refresh(name)
+        is_right(lake, name)
+    for check in ("exactly_once", "rows_conserved") if FULL else ():
         assert lake.project.check(name, check).passed
 
 
