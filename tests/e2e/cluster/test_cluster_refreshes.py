@@ -43,7 +43,6 @@ def asked() -> list[object]:
         runner.close()
 
 
-@pytest.mark.full
 def test_spark_runs_a_task_on_each_worker_at_once(cluster: Cluster) -> None:
     executors = sorted(each.pid for each in cluster.executors().values())
     assert over_connect(cluster.remote, asked) == [len(WORKERS), len(WORKERS), executors]

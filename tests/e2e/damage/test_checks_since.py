@@ -74,7 +74,8 @@ def newest(project: Project, name: str) -> int:
     return project.workspace().table(project.declared[name]).output.look().version
 
 
-@pytest.mark.parametrize("name", one_in_gate(*VIEWS))
+@pytest.mark.full
+@pytest.mark.parametrize("name", VIEWS)
 def test_what_was_written_since_is_proved_without_the_rest(lake: Lake, name: str) -> None:
     before = lake.project.record(name)
     assert cheap(lake, name).facts["rows_found"] == 0, "nothing was written"

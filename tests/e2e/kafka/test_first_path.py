@@ -12,6 +12,21 @@ from tests.support.project import Project
 pytestmark = pytest.mark.e2e
 
 
+def test_a_refresh_with_nothing_new_writes_nothing_and_starts_no_spark(project: Project) -> None:
+    topic = project.topic()
+    project.produce(topic, [{"id": 1}])
+    project.declare(kafka_source("orders", topic=topic, schema="id LONG"))
+    project.refresh("orders")
+    workspace = project.workspace()
+    before = workspace.table(project.declared["orders"]).output.look().version
+    from backfill_assets.app.refresh import refresh
+
+    done = refresh(workspace, "orders", Limits(), run_id="idle")
+    assert done.report.epochs == []
+    assert not workspace.runner.started
+    assert workspace.table(project.declared["orders"]).output.look().version == before
+
+
 def test_history_and_new_events_reach_the_view_each_once(project: Project) -> None:
     topic = project.topic(partitions=3)
     events = [{"id": number, "amount": number / 4} for number in range(600)]
@@ -37,18 +52,3 @@ def test_history_and_new_events_reach_the_view_each_once(project: Project) -> No
         for check in CHECKS:
             outcome = project.check(name, check)
             assert outcome.passed, (name, check, outcome)
-
-
-def test_a_refresh_with_nothing_new_writes_nothing_and_starts_no_spark(project: Project) -> None:
-    topic = project.topic()
-    project.produce(topic, [{"id": 1}])
-    project.declare(kafka_source("orders", topic=topic, schema="id LONG"))
-    project.refresh("orders")
-    workspace = project.workspace()
-    before = workspace.table(project.declared["orders"]).output.look().version
-    from backfill_assets.app.refresh import refresh
-
-    done = refresh(workspace, "orders", Limits(), run_id="idle")
-    assert done.report.epochs == []
-    assert not workspace.runner.started
-    assert workspace.table(project.declared["orders"]).output.look().version == before

@@ -17,28 +17,31 @@ from backfill_assets.core.epoch.protocol import STEPS
 from backfill_assets.core.epoch.records import CommitRecord
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import FullRead
+from backfill_assets.core.strategies import full_refresh
 from backfill_assets.errors import DuplicateKeyError
 from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.commits import epochs, losers
 from tests.support.lake import Lake
 from tests.support.processes import Processes
 from tests.support.runner import LAKE_QUERY, order_of, over_lake
-from tests.support.settings import CHECKS, one_in_gate
+from tests.support.settings import CHECKS, FULL, one_in_gate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 pytestmark = pytest.mark.e2e
 
-ROWS = 30_000
+ROWS = 30_000 if FULL else 3_000
 COLUMNS = ("id", "twice")
 REWRITES = 3
 """A table has to be overwritten this often until its changes are large enough."""
 
 
 @pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
     """A table, and a live view over it."""
+    if not FULL:
+        monkeypatch.setattr(full_refresh, "FEWEST_BYTES", ROWS)
     lake = Lake(tmp_path)
     rewrite(lake, times=1)
     lake.project.declare(*over_lake(tmp_path))

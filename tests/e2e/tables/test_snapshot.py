@@ -34,18 +34,19 @@ def check(lake: Lake, *checks: str, view: str = "large") -> None:
 
 
 def test_history_is_read_in_chunks_and_changes_of_every_kind_follow(lake: Lake) -> None:
-    made = lake.spark.range(0, 1000).selectExpr("id", "concat('n', id % 7) AS name", "CAST(id % 50 AS INT) AS amount")
-    lake.write("orders", made.repartition(8))
+    for first in range(0, 1000, 125):
+        lake.append("orders", ({"id": at, "name": f"n{at % 7}", "amount": at % 50} for at in range(first, first + 125)))
     lake.view("large", QUERY, lake.table("orders"))
     done = lake.project.refresh("large", Limits(chunk_rows=300))
     assert done.report.stopped is Stop.CAUGHT_UP
     assert len(done.report.epochs) == 4
     assert sum(each.rows_read for each in done.report.epochs) == 1000
     assert done.report.record.live
-    check(lake, *CHECKS)
+    if FULL:
+        check(lake, *CHECKS)
     assert lake.found("large", COLUMNS) == lake.expected("large", QUERY, "orders")
 
-    lake.write("orders", lake.spark.range(1000, 1100).selectExpr("id", "'new' AS name", "CAST(40 AS INT) AS amount"))
+    lake.append("orders", ({"id": at, "name": "new", "amount": 40} for at in range(1000, 1100)))
     lake.sql(
         "orders",
         "UPDATE {t} SET amount = amount + 20 WHERE id % 9 = 0",

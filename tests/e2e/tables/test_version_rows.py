@@ -11,6 +11,7 @@ from backfill_assets.adapters.compute import version_rows
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from tests.support.lake import Lake
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
@@ -43,12 +44,14 @@ def test_every_version_of_a_plain_table_is_read_by_its_files(lake: Lake) -> None
     for number in range(3):
         lake.append("base", [{"id": number, "name": None if number else "ä b"}])
     DeltaTable(lake.path("base")).delete("id = 1")
-    assert [same(lake, at) for at in range(4)] == [
-        (True, Counter([(0, "ä b")])),
-        (True, Counter([(0, "ä b"), (1, None)])),
-        (True, Counter([(0, "ä b"), (1, None), (2, None)])),
-        (True, Counter([(0, "ä b"), (2, None)])),
-    ]
+    versions = {
+        0: (True, Counter([(0, "ä b")])),
+        1: (True, Counter([(0, "ä b"), (1, None)])),
+        2: (True, Counter([(0, "ä b"), (1, None), (2, None)])),
+        3: (True, Counter([(0, "ä b"), (2, None)])),
+    }
+    for at in versions if FULL else (1, 3):
+        assert same(lake, at) == versions[at]
     DeltaTable(lake.path("base")).delete()
     assert same(lake) == (True, Counter())
 
