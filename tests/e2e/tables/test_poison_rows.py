@@ -10,6 +10,7 @@ from backfill_assets.app.skipping import Named, set_skips
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import ComputeError, DeclarationError, PoisonRowError
 from tests.support.lake import Lake
+from tests.support.settings import FULL
 
 pytestmark = pytest.mark.e2e
 
@@ -81,13 +82,13 @@ def test_a_poison_row_is_left_out_of_history_and_comes_back_when_it_was_correcte
     refresh(lake, query=query)
 
 
-@pytest.mark.full
 def test_a_row_that_was_sound_before_goes_and_one_that_was_corrected_since_comes_back_at_once(lake: Lake) -> None:
     lake.append("orders", [row(number) for number in range(1, 6)])
     lake.view("shares", QUERY, lake.table("orders"))
     refresh(lake)
     lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id IN (2, 4)", "UPDATE {t} SET parts = 3 WHERE id = 5")
-    assert poison(lake) == [{"id": "2"}, {"id": "4"}] or poison(lake) == [{"id": "4"}, {"id": "2"}]
+    if FULL:
+        assert poison(lake) == [{"id": "2"}, {"id": "4"}] or poison(lake) == [{"id": "4"}, {"id": "2"}]
     skip(lake, 2, 4)
     refresh(lake, 2, 4)
     lake.sql("orders", "UPDATE {t} SET parts = 4 WHERE id = 2", "DELETE FROM {t} WHERE id = 4")
