@@ -78,7 +78,6 @@ CORE: tuple[Mutation, ...] = (
         tests=(
             "tests/core/strategies/test_source_reads.py::"
             "test_a_planned_epoch_whose_history_kafka_lost_since_is_read_from_bronze_instead",
-            "tests/e2e/tables/test_full_refresh.py::test_a_planned_version_that_was_vacuumed_gives_way_to_a_newer_one",
         ),
     ),
     Mutation(

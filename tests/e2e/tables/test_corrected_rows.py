@@ -62,6 +62,8 @@ def test_a_row_that_came_and_went_stops_no_view(lake: Lake, kind: str, monkeypat
     refresh(lake, query, *names)
     lake.sql("orders", "UPDATE {t} SET parts = 0 WHERE id = 7", "UPDATE {t} SET parts = 3 WHERE id IN (7, 8)")
     refresh(lake, query, *names)
+    if kind not in TABLES:
+        assert lake.project.record("shares").rule == kind
 
 
 @pytest.mark.full
