@@ -4,7 +4,6 @@ Imports take seconds and prove nothing. The parent only imports modules, so the 
 connections. The full proof starts each command from scratch, as a user does.
 """
 
-import atexit
 import importlib
 import json
 import os
@@ -13,16 +12,16 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import NoReturn
 
+from tests.support.forks import Forks
 from tests.support.settings import FULL
 
 __all__ = ["Done", "run", "start"]
 
-ROOT = Path(__file__).parents[2]
 LIMIT = 300
+_FORKS = Forks("-m", "tests.support.commands")
 LOADED = (
     "backfill_assets.cli.commands",
     "backfill_assets.defs.definitions",
@@ -71,25 +70,11 @@ def _from_scratch(arguments: Sequence[str], folder: Path, environment: Mapping[s
 
 
 def _forked(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Done:
-    parent = _parent()
-    assert parent.stdin is not None
-    assert parent.stdout is not None
     with tempfile.TemporaryDirectory() as outputs:
         order = {"arguments": [*arguments], "folder": str(folder), "environment": {**environment}, "to": outputs}
-        parent.stdin.write(json.dumps(order) + "\n")
-        parent.stdin.flush()
-        code = json.loads(parent.stdout.readline())
+        (code,) = map(json.loads, _FORKS.ask(order))
         out, err = (Path(outputs, name).read_text() for name in ("out", "err"))
     return Done(out, err, code)
-
-
-@cache
-def _parent() -> "subprocess.Popen[str]":
-    """It ends with this process, as its input does."""
-    command = [sys.executable, "-m", __name__]
-    started = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    atexit.register(started.communicate, timeout=LIMIT)
-    return started
 
 
 def _serve() -> None:

@@ -1,4 +1,4 @@
-"""A test run that is killed leaves no server behind."""
+"""A test run that is killed leaves no server behind, and a test that ends early no process that it has forked."""
 
 import json
 import os
@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from tests.support.broker import wait_until
+from tests.support.forks import Forks
 from tests.support.servers import FOLDER
 
 pytestmark = pytest.mark.e2e
@@ -38,3 +39,27 @@ def test_the_servers_of_a_killed_run_end_by_themselves() -> None:
         run.send_signal(signal.SIGKILL)
     wait_until(lambda: not broker.is_running())
     wait_until(lambda: not folder.exists())
+
+
+FORKING = """
+import os, sys, time
+for line in sys.stdin:
+    child = os.fork()
+    if not child:
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+    os.waitpid(child, 0)
+"""
+
+
+def test_forks_whose_answer_is_not_waited_for_end() -> None:
+    told: list[psutil.Process] = []
+
+    def give_up(line: str) -> bool:
+        told.append(psutil.Process(int(line)))
+        raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        Forks("-c", FORKING).ask({}, give_up)
+    (fork,) = told
+    wait_until(lambda: not fork.is_running() or fork.status() == psutil.STATUS_ZOMBIE)
