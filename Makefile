@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; 
 	$$p -c '' 2>/dev/null && { echo $$p; break; }; done)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup packages downloads demo demo-short demo-cluster test tests-with-spark tests-without-spark test-fast test-full lint ui bench api lock clean
+.PHONY: help setup packages downloads demo demo-short demo-cluster test tests test-fast test-full lint ui bench api lock clean
 
 help: ## list the commands
 	@sed -n 's/^\([a-z-]*\):.*## /\1|/p' $(MAKEFILE_LIST) | while IFS='|' read -r n t; do printf '  make %-12s %s\n' "$$n" "$$t"; done
@@ -33,24 +33,20 @@ demo-cluster: setup ## the same on a Spark cluster and an object store, of which
 PYTEST := $(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 # A JVM that lives for a minute gains nothing from the compiler that optimizes, but pays for it.
 SHORT_LIVED := -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC -XX:NewRatio=1 -XX:MetaspaceSize=256m
-# Runs beside others, and is shown when it has ended.
-BESIDE = said=$$(mktemp) && { $(1) >"$$said" 2>&1; code=$$?; cat "$$said"; rm "$$said"; exit $$code; }
 demo-short: packages
-	@$(call BESIDE,JDK_JAVA_OPTIONS="$(SHORT_LIVED)" $(BIN)/python -m examples.demo --short)
+	@said=$$(mktemp) && { JDK_JAVA_OPTIONS="$(SHORT_LIVED)" $(BIN)/python -m examples.demo --short >"$$said" 2>&1; \
+	code=$$?; cat "$$said"; rm "$$said"; exit $$code; }
 
 # What tests alone need is fetched meanwhile.
 downloads: packages
 	@$(BIN)/python -m tests.support.downloads
 
-# Tests that need neither broker nor Spark take the time in which those with them wait.
-tests-without-spark: packages
-	@$(call BESIDE,nice -n 5 $(BIN)/python -m pytest -m "not full" --ignore tests/e2e --durations 25)
+tests: lint setup
+	$(PYTEST) -m "not full" --durations 25
 
-tests-with-spark: lint setup
-	$(PYTEST) -m "not full" --durations 25 tests/e2e
-
+# The demo waits for its processes for much of its time, which the others use. It is shown when it has ended.
 test: packages ## the gate: lint, types, a short demo, the tests that take minutes
-	@$(MAKE) --no-print-directory --jobs 5 lint setup demo-short downloads tests-without-spark tests-with-spark
+	@$(MAKE) --no-print-directory --jobs 4 lint setup demo-short downloads tests
 
 test-full: setup lint ## all proofs, for hours; PART=kills runs one part, and a run that was stopped goes on
 	$(BIN)/python scripts/test_full.py $(PART)

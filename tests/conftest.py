@@ -47,13 +47,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put tests in an order in which both processes need little memory: a Spark cluster while the others are small."""
+    """Put tests in an order in which both processes end together, and need little memory: a Spark cluster while the others
+    are small, and at the end many short files."""
     items.sort(key=lambda item: _turn(item.path.relative_to(Path(__file__).parent)))
 
 
 def _turn(file: Path) -> int:
     folders = file.parts[:2]
-    return _FIRST.index(folders) if folders in _FIRST else len(_FIRST)
+    return _FIRST.index(folders) if folders in _FIRST else len(_FIRST) + (folders[0] != "e2e")
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
