@@ -1,14 +1,14 @@
 """Runs whose process died without reporting: Dagster does not end them, so they would occupy their slot for ever."""
 
+import os
 import socket
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 
 import dagster as dg
-import psutil
 
-from backfill_assets.adapters.runtime.processes import Process, is_alive
+from backfill_assets.adapters.runtime.processes import Process, is_alive, process_of
 from backfill_assets.adapters.state.state_store import Lease, State
 from backfill_assets.errors import StoredFormatError
 
@@ -30,12 +30,12 @@ PATIENCE_SECONDS = 120.0
 
 def mark_run(instance: dg.DagsterInstance, run_id: str) -> None:
     """Record on a run which process works on its present step; a lease is only held while a table is written."""
-    process = psutil.Process()
+    process = process_of(os.getpid())
     instance.add_run_tags(
         run_id,
         {
             HOST_TAG: socket.gethostname(),
-            PROCESS_TAG: f"{process.pid} {process.create_time()}",
+            PROCESS_TAG: f"{process.pid} {process.created}",
             MARKED_TAG: str(datetime.now(UTC).timestamp()),
         },
     )

@@ -188,6 +188,13 @@ SHELLS: tuple[Mutation, ...] = (
         tests=(f"{SENSOR}::test_a_table_that_a_run_is_working_on_is_left_alone",),
     ),
     Mutation(
+        name="a process is another one once the clock was set",
+        file="backfill_assets/adapters/runtime/processes.py",
+        old="    if not psutil.LINUX:\n",
+        new="    if pid:\n",
+        tests=("tests/adapters/runtime/test_processes.py::test_a_process_is_the_same_after_the_clock_was_set",),
+    ),
+    Mutation(
         name="a run that lives is reported as dead",
         file="backfill_assets/defs/dead_runs.py",
         old="if not lease.dead(now) or",

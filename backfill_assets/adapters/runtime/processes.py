@@ -1,6 +1,7 @@
-"""Processes that outlive the one that started them, identified by process id and start time (an id may be reused)."""
+"""Processes that outlive the one that started them, identified by process id and start (an id may be reused)."""
 
 import contextlib
+import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -11,17 +12,17 @@ import psutil
 
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["Process", "is_alive", "start", "stop", "wait_until"]
+__all__ = ["Process", "is_alive", "process_of", "start", "stop", "wait_until"]
 
-# Start times derive from the wall clock, which may be adjusted slightly while the process runs.
-_CLOCK_TOLERANCE = 2.0
+_START = 19
+"""Which of the fields behind a process's name is its start, in ticks since the machine was booted (`proc_pid_stat(5)`)."""
 _POLL_SECONDS = 0.1
 _LOG_LINES = 15
 
 
 @dataclass(frozen=True, kw_only=True)
 class Process:
-    """A running or past process."""
+    """A running or past process; `created` tells it from others of the same id."""
 
     pid: int
     created: float
@@ -47,10 +48,28 @@ def start(command: Sequence[str], *, folder: Path, log: Path, environment: Mappi
     )
     pid = int(done.stdout)
     try:
-        created = psutil.Process(pid).create_time()
+        return process_of(pid)
     except psutil.NoSuchProcess:
-        created = time.time()  # already gone: the caller that waits for it finds this out, and shows the log
-    return Process(pid=pid, created=created)
+        return Process(pid=pid, created=-1.0)  # already gone: who waits for it finds this out, and shows the log
+
+
+def process_of(pid: int) -> Process:
+    """The process that has this id now.
+
+    On Linux, psutil makes the time of a start from that of the boot, which moves whenever the clock is set: a server would be
+    taken for gone, and started once more beside itself. So there `created` is in seconds since the boot, which stay.
+
+    Raises:
+        psutil.NoSuchProcess: there is none.
+    """
+    process = psutil.Process(pid)
+    if not psutil.LINUX:
+        return Process(pid=pid, created=process.create_time())
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):
+        raise psutil.NoSuchProcess(pid) from None
+    return Process(pid=pid, created=int(fields[_START]) / os.sysconf("SC_CLK_TCK"))
 
 
 def is_alive(process: Process) -> bool:
@@ -92,8 +111,8 @@ def _failed_start(what: str, log: Path) -> EnvironmentSetupError:
 
 def _find(process: Process) -> psutil.Process | None:
     try:
+        same = process_of(process.pid) == process
         found = psutil.Process(process.pid)
-        same = abs(found.create_time() - process.created) <= _CLOCK_TOLERANCE
         return found if same and found.status() != psutil.STATUS_ZOMBIE else None
     except psutil.NoSuchProcess:
         return None

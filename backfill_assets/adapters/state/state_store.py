@@ -14,11 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import psutil
 from dagster import ConfigurableResource
 from pydantic import AwareDatetime, Field, PositiveInt, TypeAdapter, field_validator
 
-from backfill_assets.adapters.runtime.processes import Process, is_alive
+from backfill_assets.adapters.runtime.processes import Process, is_alive, process_of
 from backfill_assets.adapters.state.ledger import ObjectLedger
 from backfill_assets.adapters.state.table_documents import Documents
 from backfill_assets.adapters.storage.documents import CONTROLS, LEASE, PASS, SKIP
@@ -247,9 +246,8 @@ _LEASE, _CONTROLS, _PASS = TypeAdapter(Lease), TypeAdapter(Controls), TypeAdapte
 
 def _own(run_id: str) -> dict[str, object]:
     """What a lease says of the current process."""
-    pid = os.getpid()
-    started = psutil.Process(pid).create_time()
-    return {"run_id": run_id, "host": socket.gethostname(), "pid": pid, "process_started": started}
+    process = process_of(os.getpid())
+    return {"run_id": run_id, "host": socket.gethostname(), "pid": process.pid, "process_started": process.created}
 
 
 def _controls(_target: str, document: Mapping[str, Any]) -> Controls:

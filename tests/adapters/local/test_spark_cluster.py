@@ -1,25 +1,26 @@
 """A cluster on this machine, without starting one: who may see its secret, and what is refused."""
 
 import json
+import os
 import signal
 import stat
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
-import psutil
 import pytest
 
 from backfill_assets.adapters.local import servers, spark_cluster, spark_server
 from backfill_assets.adapters.local.servers import SparkNeeds, endpoints, up
 from backfill_assets.adapters.local.spark_cluster import Master, new_secret, page_headers, saved_secret
-from backfill_assets.adapters.runtime.processes import Process
+from backfill_assets.adapters.runtime.processes import Process, process_of
 from backfill_assets.errors import EnvironmentSetupError
 
 SECRET = "c2VjcmV0LW9mLXRoaXJ0eS10d28tYnl0ZXMtZXhhY3Q"
 MASTER = Master(port=7077, pages=8080, secret=SECRET)
-ME = Process(pid=psutil.Process().pid, created=psutil.Process().create_time())
+ME = process_of(os.getpid())
 
 
 class Started:
@@ -105,7 +106,7 @@ def test_workers_of_a_master_that_is_gone_are_stopped_before_another_one_starts(
     folder = tmp_path / ".backfill"
     folder.mkdir()
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as orphan:
-        entry = {"pid": orphan.pid, "created": psutil.Process(orphan.pid).create_time()}
+        entry = asdict(process_of(orphan.pid))
         running = {"ports": {"spark-worker-1": 7078}, "processes": {"spark-worker-1": entry}}
         (folder / "endpoints.json").write_text(json.dumps(running))
         with pytest.raises(EnvironmentSetupError, match="to see this"):

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import psutil
 import pytest
 
+from backfill_assets.adapters.runtime.processes import process_of
 from backfill_assets.adapters.state.state_store import LEASE_SECONDS, CheckPass, Lease, State, StateStore
 from backfill_assets.core.epoch.ports import Controls
 from backfill_assets.core.epoch.skips import KeySkip, OffsetSkip
@@ -153,7 +153,7 @@ def lease(*, age: float, here: bool = True, runs: bool = True) -> tuple[bool, bo
         run_id="a-run",
         host=socket.gethostname() if here else "another host",
         pid=os.getpid(),
-        process_started=psutil.Process().create_time() - (0 if runs else 1_000),
+        process_started=process_of(os.getpid()).created - (0 if runs else 1_000),
         renewed_at=now - timedelta(seconds=age),
     )
     return found.alive(now), found.dead(now)

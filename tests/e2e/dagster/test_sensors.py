@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 from typing import Any
 
 import dagster as dg
-import psutil
 import pytest
 from dagster._core.definitions.sensor_definition import SensorExecutionData
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.adapters.kafka.connector import KafkaClient
+from backfill_assets.adapters.runtime.processes import process_of
 from backfill_assets.adapters.runtime.tcp_ports import free_port
 from backfill_assets.adapters.spark import resource
 from backfill_assets.adapters.state.state_store import State
@@ -216,7 +216,7 @@ def test_only_a_run_whose_process_is_gone_is_reported(shop: DagsterProject, monk
 
     dead = ended(shop, {}, dg.DagsterRunStatus.STARTED)
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = psutil.Process(process.pid).create_time()
+    started = process_of(process.pid).created
     monkeypatch.setattr("backfill_assets.adapters.state.state_store.os.getpid", lambda: process.pid)
     state(shop).put_lease("sources/orders", dead.run_id)
     monkeypatch.undo()
