@@ -66,7 +66,7 @@ def process_of(pid: int) -> Process:
     if not psutil.LINUX:
         return Process(pid=pid, created=process.create_time())
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()  # names may be any bytes
     except (FileNotFoundError, ProcessLookupError):
         raise psutil.NoSuchProcess(pid) from None
     return Process(pid=pid, created=int(fields[_START]) / os.sysconf("SC_CLK_TCK"))
