@@ -24,6 +24,16 @@ KAFKA: tuple[Mutation, ...] = (
         new="while (moving := [key for key, each in found.items() if _moves(each)][:0])",
         tests=("tests/adapters/kafka/test_kafka_offers.py::test_a_partition_whose_leader_moves_is_asked_for_again",),
     ),
+    Mutation(
+        name="consumers of batches that were read are kept for minutes",
+        file="backfill_assets/adapters/runtime/spark_conf.py",
+        old='.timeout": "5s"',
+        new='.timeout": "5m"',
+        tests=(
+            "tests/e2e/kafka/test_kept_consumers.py::"
+            "test_consumers_of_batches_that_were_read_are_closed_within_seconds",
+        ),
+    ),
     # Ingest
     Mutation(
         name="a partition that joins later is ingested from its end",

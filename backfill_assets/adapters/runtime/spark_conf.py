@@ -17,6 +17,8 @@ _OF_THIS_MACHINE = (
     "spark.sql.sources.parallelPartitionDiscovery.parallelism",
 )
 """Settings that fit a Spark all of whose processes are on this machine."""
+_KEPT_OF_KAFKA = ("cache", "fetchedData.cache")
+"""What Spark's Kafka source keeps for the next batch: consumers, and records that they have fetched."""
 
 
 def cores() -> int:
@@ -68,6 +70,9 @@ def spark_conf(*, scratch: Path | None = None, stores: Collection[str] = ()) -> 
         "spark.sql.ui.retainedExecutions": "20",
         "spark.ui.retainedJobs": "100",
         "spark.ui.retainedStages": "100",
+        # A consumer has fetched megabytes of each partition beyond its batch, and is kept for five minutes.
+        **{f"spark.kafka.consumer.{kept}.timeout": "5s" for kept in _KEPT_OF_KAFKA},
+        **{f"spark.kafka.consumer.{kept}.evictorThreadRunInterval": "5s" for kept in _KEPT_OF_KAFKA},
         # More than 32 files are listed by a Spark job, and more tasks than cores are only a cost here.
         "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(cores()),
         "spark.sql.adaptive.coalescePartitions.enabled": "true",
