@@ -54,6 +54,7 @@ _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
 _ENVIRONMENT: Final = frozenset({"collations", "python_worker_logs", "sql_keywords"})
 _LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUANTIFIERS: Final = frozenset({"any", "some"})
+_COMPARISONS: Final = (exp.Predicate, exp.Contains, exp.EndsWith, exp.StartsWith)
 CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
 """sqlglot's types for words that call functions of the clock or the session without parentheses."""
 _CLAUSES: Final = {
@@ -98,17 +99,27 @@ def check_words(root: exp.Expr, tokens: Sequence[Token]) -> None:
 
 
 def check_collations(root: exp.Expr) -> None:
-    """Refuse a query in which different strings are equal: the choice made by groups, extremes and LIMIT would be arbitrary.
-    Errors: `QueryError`."""
+    """Refuse a query with a collation whose texts are more than compared: different ones are equal by it, so the choice made
+    by groups, extremes and LIMIT would be arbitrary. Errors: `QueryError`."""
     types = [node.args["collate"] for node in all_of(root, exp.DataType) if node.args.get("collate")]
     named = [node.expression for node in all_of(root, exp.Collate)]
     for each in (each for each in (*types, *named) if each.name.upper() != "UTF8_BINARY"):
-        where = place(each.find_ancestor(exp.Cast, exp.Collate) or each)
+        text = each.find_ancestor(exp.Cast, exp.Collate) or each
+        if _is_compared(text):
+            continue
         raise refusal(
             "UNSUPPORTED",
-            f"the query has a collation{where}, by which different strings are equal",
-            hint="compare lower(...) or upper(...) of the strings",
+            f"the query has a collation{place(text)}, by which different strings are equal",
+            hint="compare by it alone (name COLLATE UTF8_LCASE = 'x'), or take lower(...) or upper(...) of the strings",
         )
+
+
+def _is_compared(text: exp.Expr) -> bool:
+    """Whether nothing comes of a text but whether it is equal to others, before or after them, or like them."""
+    above = text.parent
+    while isinstance(above, exp.Paren):
+        above = above.parent
+    return isinstance(above, _COMPARISONS)
 
 
 def _timeless(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:

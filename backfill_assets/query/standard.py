@@ -3,6 +3,7 @@
 Only these words are replaced; the rest of the text stays as it is, and so does a text without them.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -20,10 +21,13 @@ _BEFORE_QUERIES: Final = frozenset({
     *(TokenType.R_PAREN, TokenType.SOME, TokenType.LATERAL, *SET_OPERATIONS),
 })
 """A query may begin after one of these."""
+_CALL_OF_A_TEXT: Final = (TokenType.VAR, TokenType.L_PAREN, TokenType.STRING, TokenType.R_PAREN)
 _AFTER_TABLES: Final = frozenset({
     *(TokenType.R_PAREN, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, *SET_OPERATIONS),
 })
 _NAMES: Final = frozenset({TokenType.IDENTIFIER, TokenType.VAR})
+_PART: Final = re.compile(r"\.?(?:([A-Za-z_]\w*)|`((?:[^`]|``)+)`)", re.ASCII)
+"""A part of a name, or of a path to it, and the dot before it."""
 _COMPARED: Final = {TokenType.GT: "<=", TokenType.LT: ">="}
 
 
@@ -37,7 +41,8 @@ class _Edit(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def standard(query: str) -> str:
-    """The query with SELECT in the places of the pipe operator, and of `TABLE t`, and with `<=` for `!>`.
+    """The query with SELECT in the places of the pipe operator, and of `TABLE t`, with `<=` for `!>`, and with the names that
+    `IDENTIFIER` is called with.
 
     Errors: `QueryError` for a text that cannot be cut into words, and for pipes that have no other words.
 
@@ -46,8 +51,11 @@ def standard(query: str) -> str:
         'SELECT a FROM t WHERE (a <= 3)'
         >>> standard("TABLE t")
         'SELECT * FROM t'
+        >>> standard("SELECT IDENTIFIER('t.a') FROM IDENTIFIER('t')")
+        'SELECT `t`.`a` FROM `t`'
     """
-    text = _edited(query, _compared) if "!>" in query or "!<" in query else query
+    text = _edited(query, _identifiers) if "identifier" in query.lower() else query
+    text = _edited(text, _compared) if "!>" in text or "!<" in text else text
     while "|>" in text and (less := without_pipe(text, tokenize(text))) is not None:
         text = less
     return _edited(text, _tables) if "table" in text.lower() else text
@@ -65,6 +73,24 @@ def _compared(tokens: Sequence[Token]) -> Iterator[_Edit]:
         is_one = sign.token_type == TokenType.NOT and sign.text == "!" and sign.end + 1 == compared.start
         if is_one and compared.token_type in _COMPARED:
             yield _Edit(sign.start, compared.end + 1, _COMPARED[compared.token_type])
+
+
+def _identifiers(tokens: Sequence[Token]) -> Iterator[_Edit]:
+    """`IDENTIFIER('t.a')` is the name `t.a`, be it of a table, a column or a function."""
+    for at, token in enumerate(tokens[:-3]):
+        opening, text, closing = tokens[at + 1 : at + 4]
+        kinds = (token.token_type, opening.token_type, text.token_type, closing.token_type)
+        if kinds != _CALL_OF_A_TEXT or token.text.lower() != "identifier":
+            continue
+        if name := _name(text.text):
+            yield _Edit(token.start, closing.end + 1, name)
+
+
+def _name(text: str) -> str:
+    """A name, or a path of names, in quotes; empty if the text is none."""
+    parts = list(_PART.finditer(text))
+    is_whole = "".join(each[0] for each in parts) == text and not text.startswith(".")
+    return ".".join(f"`{each[1] or each[2]}`" for each in parts) if is_whole else ""
 
 
 def _tables(tokens: Sequence[Token]) -> Iterator[_Edit]:

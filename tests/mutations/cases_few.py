@@ -6,6 +6,7 @@ from tests.mutations.mutation import Mutation
 
 __all__ = ["FEW"]
 
+RELATIONAL: Final = "tests/query/test_relational.py"
 COLLATED: Final = (
     "tests/e2e/tables/test_snapshot_refusals.py::test_texts_with_a_collation_are_refused_where_the_view_names_them"
 )
@@ -72,6 +73,27 @@ FEW: Final = (
         old="if odd else ()",
         new="if not odd else columns[each.name]",
         tests=(COLLATED,),
+    ),
+    Mutation(
+        name="a text with a collation may be a value of a view",
+        file="backfill_assets/query/determinism.py",
+        old="        if _is_compared(text):\n",
+        new="        if text.parent:\n",
+        tests=(f"{RELATIONAL}::test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint",),
+    ),
+    Mutation(
+        name="texts that a collation compares may only be refused",
+        file="backfill_assets/query/determinism.py",
+        old="    return isinstance(above, _COMPARISONS)\n",
+        new="    return False\n",
+        tests=(f"{RELATIONAL}::test_what_only_looks_so_is_taken", "tests/e2e/tables/test_collations.py"),
+    ),
+    Mutation(
+        name="keys are found though a collation compares",
+        file="backfill_assets/query/resolved.py",
+        old="is_unclear or has_collations(root) or any",
+        new="is_unclear or any",
+        tests=(f"{RELATIONAL}::test_what_a_collation_makes_equal_is_no_key",),
     ),
     Mutation(
         name="a key is unique if one of its columns is",

@@ -12,6 +12,20 @@ REFUSED = "tests/query/test_standard.py::test_pipes_without_a_meaning_are_refuse
 
 PIPES: tuple[Mutation, ...] = (
     Mutation(
+        name="a text that is no name is one",
+        file=STANDARD,
+        old=' if is_whole else ""',
+        new="",
+        tests=(TEXTS,),
+    ),
+    Mutation(
+        name="a path of names is one name",
+        file=STANDARD,
+        old="yield _Edit(token.start, closing.end + 1, name)",
+        new='yield _Edit(token.start, closing.end + 1, f"`{text.text}`")',
+        tests=(TEXTS,),
+    ),
+    Mutation(
         name="a condition takes the place of the one before it in a pipeline",
         file=PIPED,
         old="conditions=(*found.conditions, condition)",

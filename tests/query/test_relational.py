@@ -206,6 +206,8 @@ REFUSED = [
     ("UNSUPPORTED", "SELECT DISTINCT name COLLATE UTF8_LCASE AS n FROM t"),
     ("UNSUPPORTED", "SELECT max(collate(name, 'UNICODE_CI')) AS n FROM (SELECT * FROM t)"),
     ("UNSUPPORTED", "SELECT CAST(name AS STRING COLLATE UNICODE_CI) AS n FROM t JOIN u USING (name)"),
+    ("UNSUPPORTED", "SELECT id FROM t WHERE lower(name COLLATE UNICODE_CI) = 'a' UNION SELECT id FROM t"),
+    ("UNSUPPORTED", "SELECT id FROM t ORDER BY name COLLATE UNICODE LIMIT 3"),
     ("UNSUPPORTED", "SELECT t.id FROM t JOIN IDENTIFIER('u') ON true"),
     ("UNSUPPORTED", "SELECT t.id FROM t JOIN table_changes('other', 1) c ON t.id = c.id"),
     ("UNSUPPORTED", "SELECT t.id FROM t, LATERAL table_changes('other', 1) AS c"),
@@ -269,10 +271,20 @@ def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, qu
         "SELECT id, array_sort(collect_list(id) OVER (PARTITION BY name)) AS ids FROM t",
         "SELECT id, first_value(id) IGNORE NULLS OVER (ORDER BY at ROWS 3 PRECEDING) AS f FROM t",
         "SELECT id, last_value(id) FILTER (WHERE id > 1) OVER (ORDER BY at ROWS 3 PRECEDING) AS f FROM t",
+        "SELECT DISTINCT id, (name COLLATE UNICODE_CI) BETWEEN 'a' AND 'b' AS b FROM t",
+        "SELECT t.id FROM t, u WHERE CAST(t.name AS STRING COLLATE UNICODE) LIKE 'a' OR t.name IN ('a' COLLATE UNICODE)",
+        "SELECT DISTINCT id FROM t WHERE contains(name COLLATE UTF8_LCASE, 'a') OR endswith(name COLLATE UTF8_LCASE, 'b')",
     ],
 )
 def test_what_only_looks_so_is_taken(query: str) -> None:
     assert analyzed(query).output_columns
+
+
+def test_what_a_collation_makes_equal_is_no_key() -> None:
+    query = analyzed("SELECT t.id, u.at FROM t LEFT JOIN u ON t.name = u.name AND t.name COLLATE UNICODE = 'x'")
+    assert (query.steps(["t"]).rule, query.steps(["u"]).rule) == ("linear", "full")
+    cast = analyzed("SELECT t.id, u.at FROM t LEFT JOIN u ON CAST(t.name AS STRING COLLATE UNICODE) = u.name")
+    assert (cast.steps(["u"]).rule, cast.partners.classes) == ("full", ())
 
 
 COMPLETED = [

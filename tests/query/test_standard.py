@@ -20,6 +20,13 @@ STANDARD = [
     ("(TABLE a.b) UNION ALL TABLE `c d` ORDER BY x", "(SELECT * FROM a.b) UNION ALL SELECT * FROM `c d` ORDER BY x"),
     ("WITH w AS (TABLE t) TABLE w", "WITH w AS (SELECT * FROM t) SELECT * FROM w"),
     ("SELECT f(TABLE t) FROM t WHERE x IN (TABLE u)", "SELECT f(TABLE t) FROM t WHERE x IN (SELECT * FROM u)"),
+    ("SELECT IDENTIFIER('a') x FROM Identifier(\"c.t\")", "SELECT `a` x FROM `c`.`t`"),
+    ("FROM t |> AGGREGATE IDENTIFIER('max')(IDENTIFIER('`x y`.z')) AS m", "SELECT `max`(`x y`.`z`) AS m FROM t"),
+    ("SELECT identifier, IDENTIFIER('a') !> 3 FROM t", "SELECT identifier, `a` <= 3 FROM t"),
+    *(
+        (text, text)
+        for text in (f"SELECT IDENTIFIER({name}) FROM t" for name in ("'a' || 'b'", "'a b'", "'.a'", "'a.'", "b"))
+    ),
     ("SELECT a FROM t WHERE a !> 1 AND b !< 2 AND c !=3", "SELECT a FROM t WHERE a <= 1 AND b >= 2 AND c !=3"),
     ("FROM t |> WHERE a = 1 |> WHERE b OR c", "SELECT * FROM t WHERE (a = 1) AND (b OR c)"),
     ("TABLE t |> SELECT a AS x |> WHERE x > 1", "SELECT * FROM (SELECT a AS x FROM t) WHERE (x > 1)"),

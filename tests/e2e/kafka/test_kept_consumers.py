@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.e2e
 
 
-def test_consumers_of_batches_that_were_read_are_closed_within_seconds(
-    project: Project, spark: "SparkSession"
-) -> None:
+def test_consumers_of_batches_that_were_read_are_closed_within_seconds(project: Project, spark: "SparkSession") -> None:
     topic = project.topic(partitions=3)
     project.produce(topic, [{"id": number} for number in range(30)])
     project.declare(kafka_source("orders", topic=topic, schema="id LONG"))
