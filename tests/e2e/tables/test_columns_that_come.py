@@ -147,22 +147,23 @@ def joined_by(lake: Lake, columns: str) -> Counter[tuple[object, ...]]:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "query",
+    ("query", "read"),
     [
-        "SELECT one, two FROM orders PIVOT (sum(qty) FOR price IN (1 AS one, 2 AS two))",
-        "SELECT qty, lag(price) OVER (PARTITION BY qty ORDER BY price % 2) AS before FROM orders",
-        "SELECT sum(h) AS total FROM (SELECT hash(*) AS h FROM orders)",
+        ("SELECT one, two FROM orders PIVOT (sum(qty) FOR price IN (1 AS one, 2 AS two))", KNOWN),
+        # Its order is completed by columns that it names.
+        ("SELECT qty, lag(price) OVER (PARTITION BY qty ORDER BY price % 2) AS before FROM orders", ["price", "qty"]),
+        ("SELECT sum(h) AS total FROM (SELECT hash(*) AS h FROM orders)", KNOWN),
     ],
 )
-def test_columns_that_a_query_means_without_their_names_are_read(lake: Lake, query: str) -> None:
+def test_columns_that_a_query_means_without_their_names_are_read(lake: Lake, query: str, read: list[str]) -> None:
     view = lake.view("unnamed", query, lake.table("orders", None))
     lake.project.refresh("unnamed")
     columns = [name for name in columns_of(lake, "unnamed") if not name.startswith("__")]
-    assert lake.found("unnamed", columns) == lake.expected("unnamed", view.text, "orders") != Counter()
+    assert lake.found("unnamed", columns) == lake.expected("unnamed", view.text, "orders", columns=read) != Counter()
     come(lake, "orders", "more", "string")
     add(lake, "orders", 20, 30, more="x")
     lake.project.refresh("unnamed")
-    assert lake.found("unnamed", columns) == lake.expected("unnamed", view.text, "orders", columns=KNOWN)
+    assert lake.found("unnamed", columns) == lake.expected("unnamed", view.text, "orders", columns=read)
 
 
 @pytest.mark.full
