@@ -102,7 +102,10 @@ def check_functions(root: exp.Expr, tokens: Sequence[Token]) -> None:
     """
     for node in all_of(root, exp.Anonymous):
         around = node.parent
-        schema = around.this.sql("spark").lower() if isinstance(around, exp.Dot) else "builtin"
+        is_named = (
+            isinstance(around, exp.Dot) and node.arg_key == "expression"
+        )  # on its left is a value that has fields
+        schema = around.this.sql("spark").lower() if is_named else "builtin"
         if not isinstance(around, exp.Table) and (schema not in _BUILTIN or node.name.lower() not in SPARK_FUNCTIONS):
             raise _unknown(node.name, place(node))
     aliases = {each.this.meta.get("start") for each in all_of(root, exp.TableAlias) if each.this is not None}

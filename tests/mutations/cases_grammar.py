@@ -18,6 +18,13 @@ LATERAL = "tests/e2e/tables/test_lateral_columns.py"
 
 GRAMMAR: tuple[Mutation, ...] = (
     Mutation(
+        name="the fields of what a function gives are taken for its name",
+        file=FUNCTIONS,
+        old='is_named = isinstance(around, exp.Dot) and node.arg_key == "expression"',
+        new="is_named = isinstance(around, exp.Dot)",
+        tests=(f"{CALLED}::test_what_else_stands_before_brackets_is_no_function",),
+    ),
+    Mutation(
         name="bits that are moved without their sign are taken for those that are moved with it",
         file="backfill_assets/query/grammar.py",
         old="""return exp.Anonymous(this="shiftrightunsigned", expressions=[super()._parse_term(parse_mod)])""",

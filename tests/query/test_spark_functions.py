@@ -5,6 +5,9 @@ import pytest
 from backfill_assets.errors import QueryError
 from backfill_assets.query.spark_functions import SPARK_FUNCTIONS
 from backfill_assets.query.text_checks import check_text
+from tests.support.nexmark import QUERIES as NEXMARK
+from tests.support.queries_world import QUERIES as WORLD
+from tests.support.tpch import QUERIES as TPCH
 
 CALLED = [
     ("SELECT rate(x) AS y FROM t", "rate() in line 1, column 8"),
@@ -20,6 +23,8 @@ CALLED = [
     ("SELECT id FROM t WHERE EXISTS (SELECT 1 FROM u WHERE rate(u.x) = t.x)", "rate()"),
     ("WITH list(a) AS (SELECT list(id) FROM t) SELECT a FROM list", "list() in line 1, column 25"),
     ("FROM t |> EXTEND rate(x) AS y", "rate()"),
+    ("SELECT rate(x).y AS y FROM t", "rate()"),
+    ("SELECT default.window(at, '1 hour').start AS y FROM t", "window()"),
 ]
 
 
@@ -53,6 +58,10 @@ def test_a_name_that_is_nearly_one_of_sparks_is_told_so() -> None:
         "SELECT t.x FROM t LEFT JOIN search ON (t.x = search.x) JOIN secret USING (x)",
         "SELECT x FROM t WHERE x LIKE ANY ('a', 'b') AND x NOT IN (1) AND (y) = (1) GROUP BY GROUPING SETS ((x), (x, y))",
         "FROM t |> EXTEND (x + 1) AS y |> WHERE (y > 1)",
+        "SELECT window(at, '1 hour').start AS s, builtin.from_xml(x, 'a STRUCT<b: INT>').a.b AS b FROM t",
+        *NEXMARK.values(),
+        *TPCH.values(),
+        *WORLD.values(),
     ],
 )
 def test_what_else_stands_before_brackets_is_no_function(query: str) -> None:
