@@ -102,10 +102,9 @@ def check_functions(root: exp.Expr, tokens: Sequence[Token]) -> None:
     """
     for node in all_of(root, exp.Anonymous):
         around = node.parent
-        is_named = (
-            isinstance(around, exp.Dot) and node.arg_key == "expression"
-        )  # on its left is a value that has fields
-        schema = around.this.sql("spark").lower() if is_named else "builtin"
+        schema = "builtin"
+        if isinstance(around, exp.Dot) and around.expression is node:  # on the left of a dot is a value with fields
+            schema = around.this.sql("spark").lower()
         if not isinstance(around, exp.Table) and (schema not in _BUILTIN or node.name.lower() not in SPARK_FUNCTIONS):
             raise _unknown(node.name, place(node))
     aliases = {each.this.meta.get("start") for each in all_of(root, exp.TableAlias) if each.this is not None}

@@ -20,8 +20,8 @@ GRAMMAR: tuple[Mutation, ...] = (
     Mutation(
         name="the fields of what a function gives are taken for its name",
         file=FUNCTIONS,
-        old='is_named = isinstance(around, exp.Dot) and node.arg_key == "expression"',
-        new="is_named = isinstance(around, exp.Dot)",
+        old="isinstance(around, exp.Dot) and around.expression is node:",
+        new="isinstance(around, exp.Dot):",
         tests=(f"{CALLED}::test_what_else_stands_before_brackets_is_no_function",),
     ),
     Mutation(
