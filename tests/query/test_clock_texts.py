@@ -71,6 +71,7 @@ OF_THE_CLOCK = [
 TEXTS = [
     "SELECT id FROM t WHERE nvl2(at, '12:30', 'x') = 'x' OR nvl2(day, name, 'today') = 'x'",
     "SELECT id, to_timestamp('12:30', 'HH:mm') AS c, to_date('12:30', 'HH:mm') AS d FROM t",
+    "SELECT id FROM t WHERE to_time('12:30') < try_to_time('12:30:01', 'HH:mm:ss')",
     "SELECT id, to_unix_timestamp('12:30', 'HH:mm') AS c, try_to_timestamp('12:30', 'HH:mm') AS d FROM t",
     "SELECT id FROM t WHERE name > (SELECT max('12:30') AS a FROM u) AND s.b > '12:30'",
     "SELECT id FROM t WHERE to_char(at, 'HH:mm') >= '09:00' AND to_varchar(at, 'HH:mm') < '17:00'",
