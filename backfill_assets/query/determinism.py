@@ -55,6 +55,8 @@ _ENVIRONMENT: Final = frozenset({"collations", "python_worker_logs", "sql_keywor
 _LIKES: Final = frozenset({TokenType.LIKE, TokenType.ILIKE})
 _QUANTIFIERS: Final = frozenset({"any", "some"})
 _COMPARISONS: Final = (exp.Predicate, exp.Contains, exp.EndsWith, exp.StartsWith)
+_CALLS_UNHEX: Final = [(TokenType.VAR, "UNHEX"), (TokenType.L_PAREN, "(")]
+_WRITTEN_BYTES: Final = frozenset({TokenType.HEX_STRING, TokenType.STRING})
 CURRENT_NODES: Final = tuple(set(Spark.Parser.NO_PAREN_FUNCTIONS.values()))
 """sqlglot's types for words that call functions of the clock or the session without parentheses."""
 _CLAUSES: Final = {
@@ -159,18 +161,25 @@ def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
             continue
         if name in _QUANTIFIERS and index and tokens[index - 1].token_type in _LIKES:
             continue
-        if name in REFUSED_FUNCTIONS and not _encrypts_by_block(tokens, index):
+        if name in REFUSED_FUNCTIONS and not _encrypts_alike(tokens, index):
             yield name, REFUSED_FUNCTIONS[name]
         if name in ZERO_ARGUMENT_CLOCKS and tokens[index + 2].token_type == TokenType.R_PAREN:
             yield name, "NOT_DETERMINISTIC"
 
 
-def _encrypts_by_block(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a call encrypts in mode ECB, which alone needs no initialization vector."""
+def _encrypts_alike(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a call encrypts in mode ECB, which needs no initialization vector, or has one that is written in the query; one
+    that is empty would be drawn."""
     if tokens[at].text.lower() != "aes_encrypt":
         return False
-    mode = items_of(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1])[2:3]
-    return [[(each.token_type, each.text.upper()) for each in part] for part in mode] == [[(TokenType.STRING, "ECB")]]
+    arguments = items_of(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1])
+    mode, vector = (
+        [(each.token_type, each.text.upper()) for part in arguments[n : n + 1] for each in part] for n in (2, 4)
+    )
+    if vector[:2] == _CALLS_UNHEX and vector[3:] == [(TokenType.R_PAREN, ")")]:
+        vector = vector[2:3]
+    is_written = len(vector) == 1 and vector[0][0] in _WRITTEN_BYTES and bool(vector[0][1])
+    return mode == [(TokenType.STRING, "ECB")] or is_written
 
 
 def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -> None:
@@ -179,7 +188,7 @@ def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
             empty = name in ZERO_ARGUMENT_CLOCKS
-            calls = (at for at, called in _calls(tokens) if called == name and not _encrypts_by_block(tokens, at))
+            calls = (at for at, called in _calls(tokens) if called == name and not _encrypts_alike(tokens, at))
             at = next(at for at in calls if not empty or tokens[at + 2].token_type == TokenType.R_PAREN)
             raise refused_call(
                 "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name, place(tokens[at])

@@ -75,6 +75,13 @@ FEW: Final = (
         tests=(COLLATED,),
     ),
     Mutation(
+        name="an initialization vector may be empty",
+        file="backfill_assets/query/determinism.py",
+        old="in _WRITTEN_BYTES and bool(vector[0][1])",
+        new="in _WRITTEN_BYTES",
+        tests=("tests/query/test_rowwise.py",),
+    ),
+    Mutation(
         name="a text with a collation may be a value of a view",
         file="backfill_assets/query/determinism.py",
         old="        if _is_compared(text):\n",
