@@ -230,8 +230,8 @@ VARIABLES: tuple[Mutation, ...] = (
     Mutation(
         name="a text is encrypted by chance",
         file="backfill_assets/query/determinism.py",
-        old='== [[(TokenType.STRING, "ECB")]]',
-        new='!= [[(TokenType.STRING, "GCM")]]',
+        old='mode == [(TokenType.STRING, "ECB")]',
+        new='mode != [(TokenType.STRING, "GCM")]',
         tests=("tests/query/test_rowwise.py",),
     ),
     Mutation(
