@@ -237,8 +237,8 @@ VARIABLES: tuple[Mutation, ...] = (
     Mutation(
         name="a column named ecb is taken for a mode",
         file="backfill_assets/query/determinism.py",
-        old='[[(each.token_type, each.text.upper()) for each in part] for part in mode] == [[(TokenType.STRING, "ECB")]]',
-        new='[[each.text.upper() for each in part] for part in mode] == [["ECB"]]',
+        old='return mode == [(TokenType.STRING, "ECB")]',
+        new='return [text for _, text in mode] == ["ECB"]',
         tests=("tests/query/test_rowwise.py",),
     ),
     Mutation(
