@@ -28,6 +28,7 @@ _AFTER_TABLES: Final = frozenset({
 _NAMES: Final = frozenset({TokenType.IDENTIFIER, TokenType.VAR})
 _PART: Final = re.compile(r"\.?(?:([A-Za-z_]\w*)|`((?:[^`]|``)+)`)", re.ASCII)
 """A part of a name, or of a path to it, and the dot before it."""
+_BYTES: Final = re.compile(r"\bx\s+'", re.IGNORECASE)
 _COMPARED: Final = {TokenType.GT: "<=", TokenType.LT: ">="}
 
 
@@ -41,8 +42,8 @@ class _Edit(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def standard(query: str) -> str:
-    """The query with SELECT in the places of the pipe operator, and of `TABLE t`, with `<=` for `!>`, and with the names that
-    `IDENTIFIER` is called with.
+    """The query with SELECT in the places of the pipe operator, and of `TABLE t`, with `<=` for `!>`, with the names that
+    `IDENTIFIER` is called with, and without the blank in `X 'F0'`.
 
     Errors: `QueryError` for a text that cannot be cut into words, and for pipes that have no other words.
 
@@ -55,6 +56,7 @@ def standard(query: str) -> str:
         'SELECT `t`.`a` FROM `t`'
     """
     text = _edited(query, _identifiers) if "identifier" in query.lower() else query
+    text = _edited(text, _bytes) if _BYTES.search(text) else text
     text = _edited(text, _compared) if "!>" in text or "!<" in text else text
     while "|>" in text and (less := without_pipe(text, tokenize(text))) is not None:
         text = less
@@ -84,6 +86,13 @@ def _identifiers(tokens: Sequence[Token]) -> Iterator[_Edit]:
             continue
         if name := _name(text.text):
             yield _Edit(token.start, closing.end + 1, name)
+
+
+def _bytes(tokens: Sequence[Token]) -> Iterator[_Edit]:
+    """`X 'F0'` are the same bytes as `X'F0'`."""
+    for word, text in pairwise(tokens):
+        if word.token_type == TokenType.VAR and word.text.lower() == "x" and text.token_type == TokenType.STRING:
+            yield _Edit(word.end + 1, text.start, "")
 
 
 def _name(text: str) -> str:

@@ -79,7 +79,7 @@ FEW: Final = (
         file="backfill_assets/query/determinism.py",
         old="in _WRITTEN_BYTES and bool(vector[0][1])",
         new="in _WRITTEN_BYTES",
-        tests=("tests/query/test_rowwise.py",),
+        tests=("tests/query/test_encrypted.py",),
     ),
     Mutation(
         name="a text with a collation may be a value of a view",

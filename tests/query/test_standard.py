@@ -20,6 +20,10 @@ STANDARD = [
     ("(TABLE a.b) UNION ALL TABLE `c d` ORDER BY x", "(SELECT * FROM a.b) UNION ALL SELECT * FROM `c d` ORDER BY x"),
     ("WITH w AS (TABLE t) TABLE w", "WITH w AS (SELECT * FROM t) SELECT * FROM w"),
     ("SELECT f(TABLE t) FROM t WHERE x IN (TABLE u)", "SELECT f(TABLE t) FROM t WHERE x IN (SELECT * FROM u)"),
+    (
+        "SELECT X 'F0' AS b, x.x FROM t WHERE a = 'x ' AND x\n'00' = x",
+        "SELECT X'F0' AS b, x.x FROM t WHERE a = 'x ' AND x'00' = x",
+    ),
     ("SELECT IDENTIFIER('a') x FROM Identifier(\"c.t\")", "SELECT `a` x FROM `c`.`t`"),
     ("FROM t |> AGGREGATE IDENTIFIER('max')(IDENTIFIER('`x y`.z')) AS m", "SELECT `max`(`x y`.`z`) AS m FROM t"),
     ("SELECT identifier, IDENTIFIER('a') !> 3 FROM t", "SELECT identifier, `a` <= 3 FROM t"),
