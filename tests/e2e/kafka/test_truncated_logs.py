@@ -71,13 +71,13 @@ def declare(project: Project, **topics: str) -> None:
         project.declare(source, materialized_view(f"{name}_view", query=f"SELECT id FROM {name}", upstreams=[source]))
 
 
-def refused(project: Project, name: str, ranges: dict[int, tuple[int, int]]) -> None:
-    """A refresh that fails, names these ranges, and writes nothing."""
+def refused(project: Project, name: str, *ranges: dict[int, tuple[int, int]]) -> None:
+    """A refresh that fails, names one of these ranges, and writes nothing."""
     before = project.workspace().table(project.declared[name]).output.location.load()
     with pytest.raises(LogTruncatedError, match="lost the end of its log") as caught:
         project.refresh(name)
     after = project.workspace().table(project.declared[name]).output.location.load()
-    assert caught.value.facts["ranges"] == ranges
+    assert caught.value.facts["ranges"] in ranges
     assert "backfill reset lost" in caught.value.hint
     assert before is None or (after is not None and after.version() == before.version())
 
@@ -162,5 +162,6 @@ def test_a_cluster_restored_with_its_metadata_is_refused_though_it_gives_epochs_
     broker.restore_backup(tmp_path / "copy")
     project = go_on(lambda new: commit(new, topic, *rows(14, 15, 16, 17, 18, 19)))
 
-    refused(project, "lost", {0: (4, end)})
+    # Both brokers may have written a marker again when they started, the same at the same offset.
+    refused(project, "lost", {0: (4, end)}, {0: (5, end)})
     assert project.rows("lost", "id") == project.rows("lost_view", "id") == ids(1, 2, 3, 4, 5)
