@@ -43,7 +43,7 @@ _WRITTEN_NAMES: Final = frozenset({"printf", "to_csv", "to_varchar"})
 """Those that sqlglot does not know."""
 _READ_BY_PATTERN: Final = frozenset({"to_timestamp_ltz", "to_timestamp_ntz", "try_to_date", "try_to_timestamp"})
 """Functions that sqlglot does not know, and that read a text as a time: by the pattern after it, if there is one."""
-_OF_DAYTIME: Final = frozenset({"to_time", "try_to_time"})
+_READ_AS_TIME: Final = frozenset({"to_time", "try_to_time"})
 """Functions that read a text as a time of day, which is no day's."""
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
 _NEVER_TIMES: Final = (
@@ -143,7 +143,7 @@ class _Place:
             return parent.is_type(*(exp.DataType.TEMPORAL_TYPES if self.is_word else _WITH_ZONE))
         if isinstance(parent, exp.TimeToStr | exp.ToChar):
             return parent.this is node
-        if _is_read_by_pattern(node, parent):
+        if _is_read_without_clock(node, parent):
             return False
         is_pattern = isinstance(parent, _PATTERNS) or (isinstance(parent, _TAKES_TEXT) and parent.find(exp.Column))
         if is_pattern or self.is_word:
@@ -197,11 +197,12 @@ class _Place:
         return self._is_constant_time(whole) if self.is_word else self.becomes_time(whole)
 
 
-def _is_read_by_pattern(text: exp.Expr, call: exp.Expr | None) -> bool:
-    """Whether a text becomes a time by a pattern that the call has for it: what that leaves out is not the clock's."""
+def _is_read_without_clock(text: exp.Expr, call: exp.Expr | None) -> bool:
+    """Whether a text becomes a time by a pattern that the call has for it, or a time of day: what that leaves out is not the
+    clock's."""
     if isinstance(call, exp.Anonymous):
         has_pattern = len(call.expressions) > 1 and _name(call) in _READ_BY_PATTERN
-        return (has_pattern or _name(call) in _OF_DAYTIME) and call.expressions[0] is text
+        return (has_pattern or _name(call) in _READ_AS_TIME) and call.expressions[0] is text
     if not isinstance(call, exp.StrToTime | exp.StrToUnix | exp.TsOrDsToDate):
         return False
     return call.args.get("format") is not None and call.this is text

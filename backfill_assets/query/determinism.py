@@ -17,7 +17,7 @@ from backfill_assets.query.clock_texts import CLOCK_NODES, holds_times, may_be_t
 from backfill_assets.query.current_words import called_words
 from backfill_assets.query.ddl import Column
 from backfill_assets.query.functions import REFUSED_FUNCTIONS, ZERO_ARGUMENT_CLOCKS
-from backfill_assets.query.nodes import all_of
+from backfill_assets.query.nodes import all_of, collated
 from backfill_assets.query.parsing import items_of
 from backfill_assets.query.refusals import place, refusal, refused_call, refused_text, refused_word
 
@@ -103,17 +103,13 @@ def check_words(root: exp.Expr, tokens: Sequence[Token]) -> None:
 def check_collations(root: exp.Expr) -> None:
     """Refuse a query with a collation whose texts are more than compared: different ones are equal by it, so the choice made
     by groups, extremes and LIMIT would be arbitrary. Errors: `QueryError`."""
-    types = [node.args["collate"] for node in all_of(root, exp.DataType) if node.args.get("collate")]
-    named = [node.expression for node in all_of(root, exp.Collate)]
-    for each in (each for each in (*types, *named) if each.name.upper() != "UTF8_BINARY"):
-        text = each.find_ancestor(exp.Cast, exp.Collate) or each
-        if _is_compared(text):
-            continue
-        raise refusal(
-            "UNSUPPORTED",
-            f"the query has a collation{place(text)}, by which different strings are equal",
-            hint="compare by it alone (name COLLATE UTF8_LCASE = 'x'), or take lower(...) or upper(...) of the strings",
-        )
+    for text in collated(root):
+        if not _is_compared(text):
+            raise refusal(
+                "UNSUPPORTED",
+                f"the query has a collation{place(text)}, by which different strings are equal",
+                hint="only compare by it (name COLLATE UTF8_LCASE = 'x'), or take lower(...) or upper(...) of the strings",
+            )
 
 
 def _is_compared(text: exp.Expr) -> bool:
@@ -161,15 +157,15 @@ def refused_calls(tokens: tuple[Token, ...]) -> Iterator[tuple[str, str]]:
             continue
         if name in _QUANTIFIERS and index and tokens[index - 1].token_type in _LIKES:
             continue
-        if name in REFUSED_FUNCTIONS and not _encrypts_alike(tokens, index):
+        if name in REFUSED_FUNCTIONS and not _encrypts_repeatably(tokens, index):
             yield name, REFUSED_FUNCTIONS[name]
         if name in ZERO_ARGUMENT_CLOCKS and tokens[index + 2].token_type == TokenType.R_PAREN:
             yield name, "NOT_DETERMINISTIC"
 
 
-def _encrypts_alike(tokens: Sequence[Token], at: int) -> bool:
-    """Whether a call encrypts in mode ECB, which needs no initialization vector, or has one that is written in the query; one
-    that is empty would be drawn."""
+def _encrypts_repeatably(tokens: Sequence[Token], at: int) -> bool:
+    """Whether a call encrypts in mode ECB, which needs no initialization vector, or has one that is written in the query;
+    for one that is empty Spark generates one at random."""
     if tokens[at].text.lower() != "aes_encrypt":
         return False
     arguments = items_of(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1])
@@ -188,7 +184,7 @@ def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
             empty = name in ZERO_ARGUMENT_CLOCKS
-            calls = (at for at, called in _calls(tokens) if called == name and not _encrypts_alike(tokens, at))
+            calls = (at for at, called in _calls(tokens) if called == name and not _encrypts_repeatably(tokens, at))
             at = next(at for at in calls if not empty or tokens[at + 2].token_type == TokenType.R_PAREN)
             raise refused_call(
                 "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name, place(tokens[at])

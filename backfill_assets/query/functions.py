@@ -34,7 +34,7 @@ collations explode explode_outer inline inline_outer json_tuple posexplode posex
 session_window sql_keywords stack variant_explode variant_explode_outer window
 """
 # Functions of random numbers, the session, the clock, files or the order of rows: a repeated epoch could return other
-# rows. aes_encrypt draws an initialization vector if none is given, except in mode ECB.
+# rows. aes_encrypt generates a random initialization vector if none is given, except in mode ECB.
 _NOT_DETERMINISTIC: Final = """
 aes_encrypt curdate current_catalog current_database current_date current_path current_schema current_time
 current_timestamp current_timezone current_user input_file_block_length input_file_block_start input_file_name

@@ -12,7 +12,7 @@ from sqlglot.errors import ErrorLevel, SqlglotError
 from sqlglot.optimizer.qualify import qualify
 
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.nodes import all_of
+from backfill_assets.query.nodes import all_of, collated
 from backfill_assets.query.occurrences import Occurrence
 from backfill_assets.query.parsing import FAULTS
 from backfill_assets.query.row_columns import name_subqueries
@@ -20,7 +20,6 @@ from backfill_assets.query.row_columns import name_subqueries
 __all__ = [
     "OCCURRENCE",
     "alias_of",
-    "has_collations",
     "has_grouping_sets",
     "joins_of",
     "may_lose_left",
@@ -46,7 +45,7 @@ _WINDOWS: Final = ("window", "session_window")
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
     """The tree of a query for analysis; None where names cannot be resolved without Spark."""
     is_unclear = root.find(exp.With) is not None or renames_columns(root) or _names_all(root, found, tables)
-    if is_unclear or has_collations(root) or any(map(_merges_after_loss, all_of(root, exp.Select))):
+    if is_unclear or collated(root) or any(map(_merges_after_loss, all_of(root, exp.Select))):
         return None
     tree = root.copy()
     numbers = {each.start: number for number, each in enumerate(found)}
@@ -66,12 +65,6 @@ def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, t
         identifier.set("quoted", False)
     _rename(tree, [], count())
     return tree
-
-
-def has_collations(root: exp.Expr) -> bool:
-    """Whether a query has a collation, by which values are equal that are not the same, as those of a key have to be."""
-    types = any(each.args.get("collate") for each in all_of(root, exp.DataType))
-    return types or root.find(exp.Collate) is not None
 
 
 def _names_all(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> bool:

@@ -26,8 +26,9 @@ _AFTER_TABLES: Final = frozenset({
     *(TokenType.R_PAREN, TokenType.ORDER_BY, TokenType.LIMIT, TokenType.OFFSET, *SET_OPERATIONS),
 })
 _NAMES: Final = frozenset({TokenType.IDENTIFIER, TokenType.VAR})
-_PART: Final = re.compile(r"\.?(?:([A-Za-z_]\w*)|`((?:[^`]|``)+)`)", re.ASCII)
-"""A part of a name, or of a path to it, and the dot before it."""
+_PART: Final = re.compile(r"([A-Za-z_]\w*)|`((?:[^`]|``)+)`", re.ASCII)
+"""A name, or one of a path of names."""
+_PATH: Final = re.compile(rf"(?:{_PART.pattern})(?:\.(?:{_PART.pattern}))*", re.ASCII)
 _BYTES: Final = re.compile(r"\bx\s+'", re.IGNORECASE)
 _COMPARED: Final = {TokenType.GT: "<=", TokenType.LT: ">="}
 
@@ -97,9 +98,7 @@ def _bytes(tokens: Sequence[Token]) -> Iterator[_Edit]:
 
 def _name(text: str) -> str:
     """A name, or a path of names, in quotes; empty if the text is none."""
-    parts = list(_PART.finditer(text))
-    is_whole = "".join(each[0] for each in parts) == text and not text.startswith(".")
-    return ".".join(f"`{each[1] or each[2]}`" for each in parts) if is_whole else ""
+    return ".".join(f"`{each[1] or each[2]}`" for each in _PART.finditer(text)) if _PATH.fullmatch(text) else ""
 
 
 def _tables(tokens: Sequence[Token]) -> Iterator[_Edit]:

@@ -84,12 +84,12 @@ FEW: Final = (
     Mutation(
         name="a text with a collation may be a value of a view",
         file="backfill_assets/query/determinism.py",
-        old="        if _is_compared(text):\n",
-        new="        if text.parent:\n",
+        old="        if not _is_compared(text):\n",
+        new="        if not text.parent:\n",
         tests=(f"{RELATIONAL}::test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint",),
     ),
     Mutation(
-        name="texts that a collation compares may only be refused",
+        name="texts that a collation compares are refused",
         file="backfill_assets/query/determinism.py",
         old="    return isinstance(above, _COMPARISONS)\n",
         new="    return False\n",
@@ -98,8 +98,15 @@ FEW: Final = (
     Mutation(
         name="keys are found though a collation compares",
         file="backfill_assets/query/resolved.py",
-        old="is_unclear or has_collations(root) or any",
+        old="is_unclear or collated(root) or any",
         new="is_unclear or any",
+        tests=(f"{RELATIONAL}::test_what_a_collation_makes_equal_is_no_key",),
+    ),
+    Mutation(
+        name="no key is found where a collation compares bytes",
+        file="backfill_assets/query/nodes.py",
+        old='if each.name.upper() != "UTF8_BINARY"]',
+        new="if each]",
         tests=(f"{RELATIONAL}::test_what_a_collation_makes_equal_is_no_key",),
     ),
     Mutation(

@@ -14,7 +14,7 @@ PIPES: tuple[Mutation, ...] = (
     Mutation(
         name="a text that is no name is one",
         file=STANDARD,
-        old=' if is_whole else ""',
+        old=' if _PATH.fullmatch(text) else ""',
         new="",
         tests=(TEXTS,),
     ),

@@ -143,8 +143,8 @@ RELATIONAL: tuple[Mutation, ...] = (
     Mutation(
         name="different strings are equal",
         file="backfill_assets/query/determinism.py",
-        old='    for each in (each for each in (*types, *named) if each.name.upper() != "UTF8_BINARY"):',
-        new="    for each in named[:0]:",
+        old="    for text in collated(root):",
+        new="    for text in collated(root)[:0]:",
         tests=(QUERY,),
     ),
     Mutation(

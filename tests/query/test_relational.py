@@ -285,6 +285,8 @@ def test_what_a_collation_makes_equal_is_no_key() -> None:
     assert (query.steps(["t"]).rule, query.steps(["u"]).rule) == ("linear", "full")
     cast = analyzed("SELECT t.id, u.at FROM t LEFT JOIN u ON CAST(t.name AS STRING COLLATE UNICODE) = u.name")
     assert (cast.steps(["u"]).rule, cast.partners.classes) == ("full", ())
+    of_bytes = analyzed(query.text.replace("unicode", "utf8_binary"))
+    assert of_bytes.steps(["u"]).rule == "restricted"
 
 
 COMPLETED = [

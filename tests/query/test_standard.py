@@ -29,7 +29,9 @@ STANDARD = [
     ("SELECT identifier, IDENTIFIER('a') !> 3 FROM t", "SELECT identifier, `a` <= 3 FROM t"),
     *(
         (text, text)
-        for text in (f"SELECT IDENTIFIER({name}) FROM t" for name in ("'a' || 'b'", "'a b'", "'.a'", "'a.'", "b"))
+        for text in (
+            f"SELECT IDENTIFIER({name}) FROM t" for name in ("'a' || 'b'", "'a b'", "'.a'", "'a.'", "'a`b`'", "b")
+        )
     ),
     ("SELECT a FROM t WHERE a !> 1 AND b !< 2 AND c !=3", "SELECT a FROM t WHERE a <= 1 AND b >= 2 AND c !=3"),
     ("FROM t |> WHERE a = 1 |> WHERE b OR c", "SELECT * FROM t WHERE (a = 1) AND (b OR c)"),

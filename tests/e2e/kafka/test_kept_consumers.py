@@ -1,4 +1,4 @@
-"""What Spark has fetched of Kafka is let go soon: a batch is never read on, and a heap may be small."""
+"""What Spark has fetched of Kafka is let go soon after each batch: no later one reads it, and a heap may be small."""
 
 from typing import TYPE_CHECKING, Any
 

@@ -12,6 +12,10 @@ pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("spark")]
 
 ON = "c.name COLLATE UTF8_LCASE = CAST(o.name AS STRING COLLATE UTF8_LCASE)"
 KEYS = {"customers": "id", "orders": "no"}
+CHANGES = {
+    "customers": ("UPDATE {t} SET name = 'nAmE 3' WHERE id < 6", "DELETE FROM {t} WHERE id = 20"),
+    "orders": ("INSERT INTO {t} VALUES (90, 'NAME 19'), (91, NULL)", "DELETE FROM {t} WHERE no IN (2, 3)"),
+}
 VIEWS = {
     "rows": (
         "SELECT id, IDENTIFIER('upper')(name) AS u FROM IDENTIFIER('customers') WHERE IDENTIFIER('name') COLLATE "
@@ -49,17 +53,12 @@ def lake(tmp_path: Path) -> Lake:
 def test_texts_that_a_collation_makes_equal_are_found_after_each_change(lake: Lake, view: str) -> None:
     query, tables, rule = VIEWS[view]
     lake.view(view, query, *(lake.table(name, KEYS[name]) for name in tables), refresh_mode="incremental")
-    changes = {
-        "customers": ("UPDATE {t} SET name = 'nAmE 3' WHERE id < 6", "DELETE FROM {t} WHERE id = 20"),
-        "orders": ("INSERT INTO {t} VALUES (90, 'NAME 19'), (91, NULL)", "DELETE FROM {t} WHERE no IN (2, 3)"),
-        "none": (),
-    }
-    for table, statements in {"none": (), **{name: changes[name] for name in tables}}.items():
+    for table, statements in {"none": (), **{name: CHANGES[name] for name in tables}}.items():
         if statements:
             lake.sql(table, *statements)
         record = lake.project.refresh(view).report.record
         columns = [each for each in lake.rows(lake.location(view)).columns if not each.startswith("__")]
         found = lake.found(view, columns)
         assert found == lake.expected(view, query, *tables)
-        assert found.total() > 0 or view == "inside"
+        assert found or (view, table) == ("inside", "orders")
     assert not rule or record.rule == rule
