@@ -24,6 +24,7 @@ __all__ = [
     "joins_of",
     "may_lose_left",
     "merges",
+    "named",
     "renames_columns",
     "resolved",
     "sources_of",
@@ -43,9 +44,15 @@ _WINDOWS: Final = ("window", "session_window")
 
 
 def resolved(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
-    """The tree of a query for analysis; None where names cannot be resolved without Spark."""
+    """The tree of a query for analysis; None where names cannot be resolved without Spark, and where a collation compares
+    texts: values are equal then that are not the same, as those of a key have to be."""
+    return None if collated(root) else named(root, found, tables)
+
+
+def named(root: exp.Expr, found: Sequence[Occurrence], tables: Mapping[str, tuple[Column, ...]]) -> exp.Expr | None:
+    """The tree of a query in which each column has the name of its source; None where that takes Spark."""
     is_unclear = root.find(exp.With) is not None or renames_columns(root) or _names_all(root, found, tables)
-    if is_unclear or collated(root) or any(map(_merges_after_loss, all_of(root, exp.Select))):
+    if is_unclear or any(map(_merges_after_loss, all_of(root, exp.Select))):
         return None
     tree = root.copy()
     numbers = {each.start: number for number, each in enumerate(found)}

@@ -98,8 +98,8 @@ FEW: Final = (
     Mutation(
         name="keys are found though a collation compares",
         file="backfill_assets/query/resolved.py",
-        old="is_unclear or collated(root) or any",
-        new="is_unclear or any",
+        old="return None if collated(root) else",
+        new="return",
         tests=(f"{RELATIONAL}::test_what_a_collation_makes_equal_is_no_key",),
     ),
     Mutation(

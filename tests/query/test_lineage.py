@@ -6,6 +6,7 @@ from backfill_assets.query.ddl import parse_schema
 from backfill_assets.query.lineage import column_lineage
 
 TABLES = {"a": parse_schema("Id INT, x INT"), "b": parse_schema("id INT, y INT")}
+OF_A = [("a", "Id"), ("a", "x")]
 
 CASES = [
     ("SELECT id, x + 1 AS more FROM a WHERE x > 2", {"id": [("a", "Id")], "more": [("a", "x")]}),
@@ -29,6 +30,28 @@ CASES = [
         {"p": [("a", "x")], "e": [("a", "x")], "id": [("a", "Id")]},
     ),
     ("SELECT window.start AS s FROM a GROUP BY window(x, '1 hour')", {"s": [("a", "x")]}),
+    ("SELECT id, e FROM a LATERAL VIEW explode(array(x)) v AS e", {"id": [("a", "Id")], "e": [("a", "x")]}),
+    ("SELECT e FROM a, LATERAL explode(array(x)) AS v(e)", {"e": [("a", "x")]}),
+    (
+        "SELECT s.z FROM (SELECT x AS w FROM a) AS c, LATERAL (SELECT max(y) + c.w AS m FROM b) AS s(z)",
+        {"z": [("a", "x"), ("b", "y")]},
+    ),
+    (
+        "SELECT * FROM a PIVOT (sum(x) FOR id IN (1 AS one, 2 AS two))",
+        {"one": OF_A, "two": OF_A},
+    ),
+    (
+        "SELECT p.id, p.one FROM (SELECT id, x, x + id AS k FROM a) PIVOT (max(x) FOR k IN (1 AS one)) AS p",
+        {"id": [("a", "Id")], "one": OF_A},
+    ),
+    ("SELECT id, k, v FROM a UNPIVOT (v FOR k IN (x))", {"id": [("a", "Id")], "k": [], "v": [("a", "x")]}),
+    ("SELECT to_json(struct(*)) AS j, count(*) OVER () AS n FROM a", {"j": OF_A, "n": []}),
+    (
+        "SELECT struct(a.*) AS s, count(DISTINCT *) OVER () AS n FROM a JOIN b ON x = y",
+        {"s": OF_A, "n": [*OF_A, ("b", "id"), ("b", "y")]},
+    ),
+    ("SELECT (SELECT max(z) FROM (SELECT y AS z FROM b)) AS most FROM a", {"most": [("b", "y")]}),
+    ("SELECT x FROM a WHERE CAST(x AS STRING) COLLATE UTF8_LCASE = 'x'", {"x": [("a", "x")]}),
 ]
 
 
