@@ -21,6 +21,7 @@ ALONE = ("-m", "pytest", "--durations", "10")
 CONTRACT = "tests/e2e/kills/test_contract.py"
 KILLS = [f"tests/e2e/kills/test_{each}.py" for each in ("kill_rules", "kill_snapshot", "kill_replace", "rivals")]
 DAMAGE = [f"tests/e2e/damage/test_checks_catch{each}.py" for each in ("", "_tables")]
+TABLES = sorted(f"tests/e2e/tables/{each.name}" for each in (ROOT / "tests/e2e/tables").glob("test_*.py"))
 PLACES = {
     "contract-s3": "s3",
     "contract-cluster": "cluster",
@@ -32,10 +33,9 @@ PLACES = {
 """Where the tables of a part lie and its Spark computes, if not on this disk and in each process."""
 PARTS = {
     "pure": (*PYTEST, "-m", "not e2e"),
-    **{
-        name: (*PYTEST, f"tests/e2e/{name}")
-        for name in ("kafka", "tables", "kills", "damage", "dagster", "cli", "stores")
-    },
+    **{name: (*PYTEST, f"tests/e2e/{name}") for name in ("kafka", "kills", "damage", "dagster", "cli", "stores")},
+    # By far the most tests, so that a run which is stopped has not lost an hour.
+    **{f"tables-{part}": (*PYTEST, *TABLES[part - 1 :: 4]) for part in range(1, 5)},
     # Once more where the warehouse is on S3 and Spark a server, or a cluster: the contract of all strategies, kills at the
     # steps of their epochs, rivals; and the checks, of copies there of tables that are damaged.
     "contract-s3": (*PYTEST, "-m", "not disk", CONTRACT, *KILLS),
