@@ -167,4 +167,13 @@ AZURE: tuple[Mutation, ...] = (
             "tests/adapters/storage/test_put_files.py::test_a_list_begins_where_it_is_to_begin_whatever_the_store_does",
         ),
     ),
+    Mutation(
+        name="a master key in the environment counts more",
+        file="backfill_assets/adapters/storage/azure.py",
+        old='    *("azure_storage_master_key", "master_key"),\n',
+        new="",
+        tests=(
+            "tests/adapters/storage/test_azure.py::test_variables_with_which_delta_rs_would_log_in_otherwise_are_refused",
+        ),
+    ),
 )

@@ -123,4 +123,32 @@ REPLACE: tuple[Mutation, ...] = (
             "tests/e2e/tables/test_replace.py::test_a_damaged_view_is_replaced_and_not_kept",
         ),
     ),
+    Mutation(
+        name="what others have written is put back",
+        file="backfill_assets/app/replacing.py",
+        old="    if found.external is not None:",
+        new="    if False:",
+        tests=("tests/e2e/tables/test_replace.py::test_what_others_have_written_is_not_put_back",),
+    ),
+    Mutation(
+        name="a damaged view cannot be replaced",
+        file="backfill_assets/app/replacing.py",
+        old="        _discard(beside, kept)\n        return False\n    kept.output.vacuum",
+        new="        raise\n    kept.output.vacuum",
+        tests=("tests/e2e/tables/test_replace.py::test_a_damaged_view_is_replaced_and_not_kept",),
+    ),
+    Mutation(
+        name="what was replaced stays for ever",
+        file="backfill_assets/app/replacing.py",
+        old='= ("replacements", "replaced")\n',
+        new='= ("replacements",)\n',
+        tests=("tests/e2e/tables/test_replace.py::test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped",),
+    ),
+    Mutation(
+        name="what was replaced outlives the view",
+        file="backfill_assets/app/lifecycle.py",
+        old="        discard_beside(workspace, table.declared)\n",
+        new="        pass\n",
+        tests=("tests/e2e/tables/test_replace.py::test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped",),
+    ),
 )

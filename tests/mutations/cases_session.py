@@ -202,4 +202,31 @@ SESSION: tuple[Mutation, ...] = (
             "tests/adapters/spark/test_settled_session.py::test_a_value_that_spark_refuses_is_told_as_one_of_config",
         ),
     ),
+    Mutation(
+        name="files of tasks that failed may be staged",
+        file="backfill_assets/adapters/runtime/session_settings.py",
+        old='    "mapreduce.fileoutputcommitter.algorithm.version": "1",\n',
+        new="",
+        tests=(
+            "tests/adapters/runtime/test_session_settings.py::test_what_has_to_differ_from_sparks_defaults_is_pinned",
+        ),
+    ),
+    Mutation(
+        name="the list of a stream hides files",
+        file="backfill_assets/adapters/runtime/session_settings.py",
+        old='    "spark.sql.streaming.fileStreamSink.ignoreMetadata": "true",\n',
+        new="",
+        tests=(
+            "tests/adapters/runtime/test_session_settings.py::test_what_has_to_differ_from_sparks_defaults_is_pinned",
+        ),
+    ),
+    Mutation(
+        name="a view that rested for a week stops",
+        file="backfill_assets/adapters/runtime/session_settings.py",
+        old='    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",\n',
+        new="",
+        tests=(
+            "tests/adapters/runtime/test_session_settings.py::test_what_has_to_differ_from_sparks_defaults_is_pinned",
+        ),
+    ),
 )

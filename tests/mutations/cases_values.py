@@ -133,4 +133,22 @@ VALUES: tuple[Mutation, ...] = (
             "test_records_that_are_lost_between_plan_and_reading_fail_the_epoch",
         ),
     ),
+    Mutation(
+        name="rows with the leading value of a range's start are left out",
+        file="backfill_assets/adapters/compute/key_ranges.py",
+        old="(column > start if len(each.after) == 1 else column >= start)",
+        new="(column > start)",
+        tests=(
+            "tests/e2e/tables/test_arrangement.py::test_rows_on_both_sides_of_an_end_within_a_leading_value_are_read",
+        ),
+    ),
+    Mutation(
+        name="rows with a null key are in no range",
+        file="backfill_assets/adapters/compute/key_ranges.py",
+        old="(column.isNull() | (column <= _value(leading, each.upto[0])))",
+        new="(column <= _value(leading, each.upto[0]))",
+        tests=(
+            "tests/e2e/tables/test_arrangement.py::test_rows_on_both_sides_of_an_end_within_a_leading_value_are_read",
+        ),
+    ),
 )

@@ -8,7 +8,9 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -64,6 +66,38 @@ def test_the_secret_is_in_a_file_of_its_owner_and_not_among_arguments(
     assert started.shown[started.shown.index("--properties-file") + 1] == str(file)
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert SECRET not in repr(MASTER)
+
+
+@pytest.mark.parametrize("program", ["master", "worker"])
+def test_nobody_else_can_send_programs_to_it_or_end_them(program: str, tmp_path: Path, started: Started) -> None:
+    start(program, tmp_path)
+    assert started.shown
+    lines = dict(
+        line.split(" ", 1) for line in (tmp_path / "conf" / "spark-defaults.conf").read_text().splitlines() if line
+    )
+    closed = {
+        "spark.authenticate": "true",
+        "spark.ui.killEnabled": "false",
+        "spark.master.ui.decommission.allow.mode": "DENY",
+        "spark.master.rest.enabled": "false",
+    }
+    assert closed.items() <= lines.items()
+
+
+def test_a_worker_that_has_died_does_not_count() -> None:
+    class Page(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            workers = [{"port": 7078, "state": "ALIVE"}, {"port": 7079, "state": "DEAD"}]
+            self.wfile.write(json.dumps({"workers": workers}).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Page) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        assert Master(port=7077, pages=server.server_port, secret=SECRET).workers() == {7078}
 
 
 def test_a_server_without_a_cluster_forgets_the_secret_of_one(tmp_path: Path, started: Started) -> None:

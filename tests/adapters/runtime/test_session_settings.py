@@ -59,6 +59,15 @@ CHANGE_RESULTS = (
     "spark.databricks.delta.autoCompact.enabled",
     "spark.sql.a.setting.that.nobody.knows.yet",
 )
+HAVE_TO_BE = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
+    "mapreduce.fileoutputcommitter.algorithm.version": "1",
+    "spark.sql.streaming.fileStreamSink.ignoreMetadata": "true",
+    "spark.sql.variable.substitute": "false",
+}
 NAMES = st.sampled_from([
     *CHANGE_RESULTS,
     *PINNED,
@@ -173,3 +182,7 @@ def test_a_token_is_in_the_address_that_is_used_and_never_in_one_that_is_shown(r
     assert remote.host == "127.0.0.1"
     assert "s3cret" in remote.full
     assert "s3cret" not in repr(remote)
+
+
+def test_what_has_to_differ_from_sparks_defaults_is_pinned() -> None:
+    assert {**HAVE_TO_BE, REDACTED: KAFKA_OPTIONS, UNSHOWN: PINNED[UNSHOWN]} == PINNED

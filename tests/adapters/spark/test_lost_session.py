@@ -1,6 +1,8 @@
 """A runner whose session is lost gets another one with its next action; one whose server hangs can be interrupted."""
 
+import socket
 import threading
+from contextlib import nullcontext
 from threading import Event
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
@@ -13,6 +15,7 @@ from backfill_assets.adapters.spark import resource
 from backfill_assets.adapters.spark.patience import KEEPALIVE
 from backfill_assets.adapters.spark.resource import SparkRunner, do_nothing
 from backfill_assets.adapters.spark.session import Remote, _channel, _refused
+from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import EnvironmentSetupError, SparkLostError
 
 if TYPE_CHECKING:
@@ -48,14 +51,17 @@ class Session:
 
     def __init__(self) -> None:
         self.client = Client()
+        self.tags: list[str] = []
+        self.interrupted: list[str] = []
 
     def addTag(self, tag: str) -> None:  # noqa: N802
-        assert tag
+        self.tags.append(tag)
 
-    removeTag = addTag  # noqa: N815
+    def removeTag(self, tag: str) -> None:  # noqa: N802
+        self.tags.remove(tag)
 
     def interruptTag(self, tag: str) -> None:  # noqa: N802
-        assert tag
+        self.interrupted.append(tag)
         hang(self)
 
     def stop(self) -> None:
@@ -145,7 +151,10 @@ def test_an_interrupt_ends_an_action_of_a_server_that_hangs(
         if hanging.wait(30):
             raise KeyboardInterrupt
 
-    def action(session: "SparkSession") -> None:
+    tags: list[str] = []
+
+    def action(session: Any) -> None:
+        tags.extend(session.tags)
         hanging.set()
         hang(session)
 
@@ -153,6 +162,7 @@ def test_an_interrupt_ends_an_action_of_a_server_that_hangs(
     with pytest.raises(KeyboardInterrupt):
         runner.run(action)
     assert sessions[0].client._channel.closed.is_set(), "what the run waited for has ended"
+    assert (len(tags), sessions[0].interrupted[:1], sessions[0].tags) == (1, tags, [])
     hanging.clear()
     runner.on_wait = do_nothing
     assert runner.run(id) == id(sessions[1])
@@ -204,12 +214,26 @@ def test_an_interrupt_ends_an_action_of_a_spark_in_this_process_that_hangs(monke
 
 def test_an_action_that_ends_late_is_waited_for_and_keeps_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "CANCEL_SECONDS", 0.01)
+    monkeypatch.setattr(resource, "POLL_SECONDS", 0.01)
     cancelled, sessions = Event(), list[Any]()
 
     def connect() -> Any:
-        context = SimpleNamespace(setJobGroup=lambda *_, **__: None, cancelJobGroup=lambda _: cancelled.set())
+        context = SimpleNamespace(setJobGroup=began, cancelJobGroup=cancel)
         sessions.append(SimpleNamespace(sparkContext=context))
         return sessions[-1]
+
+    groups: list[str] = []
+
+    def began(group: str, _words: str, *, interruptOnCancel: bool) -> None:  # noqa: N803
+        assert interruptOnCancel
+        groups.append(group)
+
+    def cancel(group: str) -> None:
+        """A job that begins after the first call is cancelled by the next one alone."""
+        assert group == groups[0]
+        groups.append(group)
+        if len(groups) > 2:
+            cancelled.set()
 
     def interrupt() -> None:
         raise KeyboardInterrupt
@@ -223,3 +247,11 @@ def test_an_action_that_ends_late_is_waited_for_and_keeps_its_session(monkeypatc
     runner.on_wait = do_nothing
     assert runner.run(id) == id(sessions[0])
     runner.close()
+
+
+@pytest.mark.parametrize(("host", "is_here"), [("localhost", True), (socket.gethostname(), True), ("10.1.2.3", False)])
+def test_a_warehouse_on_a_disk_needs_a_server_on_the_same_host(host: str, is_here: bool) -> None:
+    remote = Remote(url=f"sc://{host}:15002")
+    with nullcontext() if is_here else pytest.raises(EnvironmentSetupError, match="runs on another host"):
+        resource._check_reach(remote, Warehouse(uri="/a/folder"))
+    resource._check_reach(remote, Warehouse(uri="s3a://bucket/a"))

@@ -109,7 +109,9 @@ OVERRIDING = [
     ({"account_key": KEY}, ["AZURE_STORAGE_TOKEN", "TOKEN"], ["AZURE_CLIENT_SECRET"]),
     ({**CLIENT, "client_secret": "a"}, ["AZURE_STORAGE_ACCOUNT_KEY", "bearer_token"], ["AZURE_FEDERATED_TOKEN_FILE"]),
     ({**CLIENT, "federated_token_file": "a"}, ["AZURE_CLIENT_SECRET", "ACCESS_KEY", "TOKEN"], []),
+    ({**CLIENT, "client_secret": "a"}, ["AZURE_STORAGE_MASTER_KEY", "master_key", "azure_storage_access_key"], []),
     ({"sas_key": "sig=a"}, ["AZURE_FEDERATED_TOKEN_FILE", "AZURE_STORAGE_KEY", "client_secret", "TOKEN"], []),
+    ({"sas_key": "sig=a"}, ["account_key", "AZURE_STORAGE_CLIENT_SECRET", "federated_token_file"], []),
     ({}, [], ["AZURE_STORAGE_TOKEN", "AZURE_STORAGE_ACCOUNT_KEY"]),
 ]
 

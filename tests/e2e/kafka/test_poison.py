@@ -79,7 +79,6 @@ def test_poison_records_are_named_left_out_and_shown_and_all_others_are_proved(p
     assert status_text([status(project.workspace(), "shares")], partitions=False)
 
 
-@pytest.mark.full
 def test_live_rows_can_be_left_out_too_but_not_after_they_were_read(project: Project) -> None:
     topic = declare(project)
     project.produce(topic, [event(0), event(1)], partition=0)

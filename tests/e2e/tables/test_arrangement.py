@@ -10,12 +10,13 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
+from backfill_assets.adapters.compute.key_ranges import in_ranges
 from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import CommitRecord
-from backfill_assets.core.progress.positions import SnapshotPosition, TablePosition
+from backfill_assets.core.progress.positions import KeyRange, SnapshotPosition, TablePosition
 from backfill_assets.core.progress.reads import ChangesRead, KeyRead
 from backfill_assets.core.strategies.arrangement import done_ranges
 from backfill_assets.declare.model import MaterializedView
@@ -33,6 +34,20 @@ def lake(tmp_path: Path) -> Lake:
 
 def by_key(lake: Lake, name: str, query: str, *upstreams: Any, **given: Any) -> MaterializedView:
     return lake.view(name, query, *upstreams, strategy="arrangement", **given)
+
+
+def test_rows_on_both_sides_of_an_end_within_a_leading_value_are_read(lake: Lake, spark: SparkSession) -> None:
+    keys = [(1, 0), (1, 1), (1, 2), (2, 0), (None, 7)]
+    lake.append("pairs", [{"a": a, "b": b} for a, b in keys])
+    upstream = DeltaUpstream(name="pairs", location=TableLocation(uri=lake.path("pairs")), key=lambda: ("a", "b"))
+    rows = spark.read.format("delta").load(lake.path("pairs"))
+    for ranges, expected in (
+        ([KeyRange(after=None, upto=("1", "0"))], [(1, 0), (None, 7)]),
+        ([KeyRange(after=("1", "0"), upto=None)], [(1, 1), (1, 2), (2, 0)]),
+        ([KeyRange(after=("1", "0"), upto=("1", "1"))], [(1, 1)]),
+    ):
+        found = [(row.a, row.b) for row in in_ranges(rows, upstream, ranges).collect()]
+        assert Counter(found) == Counter(expected)
 
 
 def chunk(rows: int) -> Limits:

@@ -222,7 +222,6 @@ def test_a_view_over_it_finds_a_new_life(lake: Lake) -> None:
     assert lake.found("over", ["id"]) == lake.expected("over", "SELECT id FROM large", "large")
 
 
-@pytest.mark.full
 def test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped(lake: Lake) -> None:
     redefine(lake, NEW)
     replaced(lake.project)
@@ -243,7 +242,6 @@ def beside(lake: Lake) -> set[str]:
     return {at for at, found in files.items() if any(file.parent.name != "_delta_log" for file in found)}
 
 
-@pytest.mark.full
 def test_a_damaged_view_is_replaced_and_not_kept(lake: Lake) -> None:
     (lost, *_) = DeltaTable(lake.location("large")).file_uris()
     Path(lost).unlink()
@@ -253,7 +251,6 @@ def test_a_damaged_view_is_replaced_and_not_kept(lake: Lake) -> None:
     assert right(lake, NEW, "id", "twice", "thrice")
 
 
-@pytest.mark.full
 def test_what_others_have_written_is_not_put_back(lake: Lake) -> None:
     redefine(lake, NEW)
     replaced(lake.project)
