@@ -45,6 +45,9 @@ _READ_BY_PATTERN: Final = frozenset({"to_timestamp_ltz", "to_timestamp_ntz", "tr
 """Functions that sqlglot does not know, and that read a text as a time: by the pattern after it, if there is one."""
 _READ_AS_TIME: Final = frozenset({"to_time", "try_to_time"})
 """Functions that read a text as a time of day, which is no day's."""
+_TAKES_APART: Final = frozenset({"from_csv", "from_json", "from_xml", "parse_json", "try_parse_json"})
+"""Functions that read several values from a text, each by a type of its own."""
+_ENDS_PARTS: Final = re.compile(r"""[][{}<>"',;|]""")
 _PATTERNS: Final = (exp.Like, exp.ILike, exp.RegexpLike, exp.SimilarTo)
 _NEVER_TIMES: Final = (
     *_TEXTS,
@@ -70,6 +73,8 @@ def reads_clock(node: exp.Expr, no_time: NoTime) -> bool:
     if isinstance(node, exp.Cast):
         return _casts_computed_text(node)
     text = _constant_text(node) or ""
+    if _is_taken_apart(node) and any(_WORD.match(each) or _TIME_OF_DAY.match(each) for each in _ENDS_PARTS.split(text)):
+        return True
     is_word = _WORD.match(text) is not None
     return (is_word or _TIME_OF_DAY.match(text) is not None) and _Place(no_time, is_word).becomes_time(node)
 
@@ -140,7 +145,8 @@ class _Place:
         """Of functions that are not known here, a word may be a time. A time of day may be one beside times, or where the
         result is one."""
         if isinstance(parent, exp.Cast):
-            return parent.is_type(*(exp.DataType.TEMPORAL_TYPES if self.is_word else _WITH_ZONE))
+            kinds = exp.DataType.TEMPORAL_TYPES if self.is_word else _WITH_ZONE
+            return any(each.is_type(*kinds) for each in all_of(parent.to, exp.DataType))
         if isinstance(parent, exp.TimeToStr | exp.ToChar):
             return parent.this is node
         if _is_read_without_clock(node, parent):
@@ -195,6 +201,16 @@ class _Place:
             return True
         whole = parent.parent if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) else parent
         return self._is_constant_time(whole) if self.is_word else self.becomes_time(whole)
+
+
+def _is_taken_apart(text: exp.Expr) -> bool:
+    """Whether a function reads values from a text that may be times, as its second argument does not say otherwise."""
+    call = text.parent
+    if not isinstance(call, exp.Func) or _name(call) not in _TAKES_APART:
+        return False
+    first, *others = [each for each in call.iter_expressions() if isinstance(each, exp.Expr)]
+    schema = _constant_text(others[0]) if others else None
+    return first is text and (schema is None or holds_times(schema))
 
 
 def _is_read_without_clock(text: exp.Expr, call: exp.Expr | None) -> bool:

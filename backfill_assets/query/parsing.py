@@ -4,6 +4,7 @@ sqlglot parses the text; the text itself is kept and cut by token positions, bec
 some Spark functions. Every clause that is not row-wise is refused; expressions are not checked here.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -49,6 +50,8 @@ _CLAUSES: Final = {
     "by_name": ("UNSUPPORTED", "UNION ALL BY NAME"),
     "version": ("UNSUPPORTED", "a table version"),
 }
+_LACKS: Final = re.compile(r"Required keyword: '\w+' missing for <class .*>")
+"""How sqlglot says that a clause lacks what belongs to it."""
 _STATEMENTS: Final = (frozenset(Spark.Parser.STATEMENT_PARSERS) | Spark.Tokenizer.COMMANDS) - {TokenType.SEMICOLON}
 FAULTS: Final = (AssertionError, AttributeError, LookupError, TypeError, ValueError)
 """What sqlglot raises, besides its own errors, for a text that is no SQL."""
@@ -207,14 +210,21 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
         raise refusal(
             "SYNTAX",
             f"the query has a syntax error in line {where['line']}, column {_start_column(where)}, "
-            f"at {where['highlight']!r}: {where['description']}",
-            hint=_if_a_name(where["highlight"]),
+            f"at {where['highlight']!r}: {_LACKS.sub('something is missing after it', where['description'])}",
+            hint="" if _LACKS.match(where["description"]) else _if_a_name(where["highlight"]),
         ) from None
     except (SqlglotError, *FAULTS) as error:
         raise refusal("SYNTAX", f"the query cannot be read: {error}") from None
     root = roots[0] if roots else None
     if not isinstance(root, exp.Query):
         raise refusal("NOT_A_QUERY", f"the query begins with {tokens[0].text.upper()}, it is not a SELECT")
+    if any(not any(each.args.values()) for each in all_of(root, exp.Group)):
+        raise refusal("SYNTAX", "GROUP BY names nothing to group by")
+    for each in all_of(root, exp.DataType):
+        if isinstance(
+            each.args.get("collate"), exp.Column
+        ):  # sqlglot takes the name of a collation for one of a column
+            each.set("collate", exp.var(each.args["collate"].name))
     return root
 
 

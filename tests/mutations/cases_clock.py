@@ -87,4 +87,25 @@ CLOCK: tuple[Mutation, ...] = (
         new="    query = reads.query.present",
         tests=(VIEWS,),
     ),
+    Mutation(
+        name="times in a text that is taken apart are not the clock's",
+        file="backfill_assets/query/clock_texts.py",
+        old="    if _is_taken_apart(node) and any",
+        new="    if False and any",
+        tests=("tests/query/test_clock_texts.py",),
+    ),
+    Mutation(
+        name="a text that is taken apart by types without times is the clock's",
+        file="backfill_assets/query/clock_texts.py",
+        old="(schema is None or holds_times(schema))",
+        new="True",
+        tests=("tests/query/test_clock_texts.py",),
+    ),
+    Mutation(
+        name="a text inside of a type becomes no time",
+        file="backfill_assets/query/clock_texts.py",
+        old="any(each.is_type(*kinds) for each in all_of(parent.to, exp.DataType))",
+        new="parent.is_type(*kinds)",
+        tests=("tests/query/test_clock_texts.py",),
+    ),
 )

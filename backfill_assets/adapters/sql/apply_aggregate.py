@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
 
-from backfill_assets.adapters.sql.apply_rowwise import translated
+from backfill_assets.adapters.sql.apply_rowwise import REFUSALS, translated
 from backfill_assets.adapters.sql.semi_join import semi_join
 from backfill_assets.query.aggregate import AggregateQuery, Call
 from backfill_assets.query.refusals import refusal
@@ -108,7 +107,7 @@ def stored(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
         groups = _finished(plan, _merged(plan, _partial(plan, read, sign="1")))
         # Connect analyses late: asking for the schema makes it refuse here and not at the first write.
         _ = groups.schema
-    except AnalysisException as error:
+    except REFUSALS as error:
         raise translated(error) from error
     return groups
 
@@ -145,7 +144,7 @@ def maintained(
             merged = merged.where(f"NOT {_AGAIN}").unionAll(_merged(plan, rows.unionAll(_emptied(plan, again))))
         groups = _finished(plan, merged, f"{_op()} AS {OPERATION}")
         _ = groups.schema
-    except AnalysisException as error:
+    except REFUSALS as error:
         raise translated(error) from error
     return groups
 

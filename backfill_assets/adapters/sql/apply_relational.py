@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructField, StructType, VariantType
 
 from backfill_assets.adapters.sql.apply_aggregate import stored
-from backfill_assets.adapters.sql.apply_rowwise import translated
+from backfill_assets.adapters.sql.apply_rowwise import REFUSALS, translated
 from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
@@ -106,7 +105,7 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     try:
         result = bound[0].sparkSession.sql(query.template, None, **rows)
         fields = result.schema.fields
-    except AnalysisException as error:
+    except REFUSALS as error:
         raise translated(error) from error
     types = {field.name: field.dataType for field in fields}
     forms = {name: one_form(quoted(name), types[name]) for name in query.primary_key if name in types}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import reduce
 from typing import TYPE_CHECKING, Final
 
-from pyspark.errors import AnalysisException
+from pyspark.errors import AnalysisException, ArithmeticException
 from pyspark.errors.exceptions.base import QueryContextType
 from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
 
@@ -19,7 +19,10 @@ from backfill_assets.query.rowwise import Branch, RowwiseQuery
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["apply_rowwise", "translated"]
+__all__ = ["REFUSALS", "apply_rowwise", "translated"]
+
+REFUSALS: Final = (AnalysisException, ArithmeticException)
+"""By what Spark refuses a query before it computes anything: a number that no DECIMAL holds is the second."""
 
 _PLACE: Final = re.compile(r"; line \d+ pos \d+;?$")
 _LONGEST: Final = 100
@@ -45,7 +48,7 @@ def apply_rowwise(query: RowwiseQuery, inputs: "Mapping[str, DataFrame]") -> "Da
         rows = reduce(_union, (_branch_rows(spark, *each) for each in zip(branches, bound, strict=True)))
         # Connect analyzes late: requesting the types makes it refuse here and not at the first write.
         types = {field.name: field.dataType for field in rows.schema.fields}
-    except AnalysisException as error:
+    except REFUSALS as error:
         raise translated(error) from error
     forms = {name: one_form(quoted(name), types[name]) for name in (*query.key_columns, *query.primary_key)}
     odd = {name: F.expr(form) for name, form in forms.items() if form != quoted(name)}
@@ -70,7 +73,7 @@ def _union(left: "DataFrame", right: "DataFrame") -> "DataFrame":
     return left.union(right)
 
 
-def translated(error: AnalysisException) -> QueryError:
+def translated(error: AnalysisException | ArithmeticException) -> QueryError:
     """Spark's own refusal of a query as an error of this package."""
     said = (error.getMessage() or str(error)).strip().splitlines()[0]
     named = next((each for each in error.getQueryContext() if each.contextType() == QueryContextType.SQL), None)

@@ -91,6 +91,7 @@ def test_a_missing_secret_is_named_before_anything_is_created(
     [
         ("SELECT no_such_function(id) AS x FROM orders", "UNKNOWN_FUNCTION", "no_such_function"),
         ("SELECT id + array(1) AS x FROM orders", "SPARK", "DATATYPE_MISMATCH"),
+        (f"SELECT {'9' * 41} AS x FROM orders", "SPARK", "DECIMAL_PRECISION_EXCEEDS_MAX_PRECISION"),
         ("SELECT id FROM orders UNION ALL SELECT map('a', 1) AS id FROM orders", "SPARK", "INCOMPATIBLE_COLUMN_TYPE"),
         ("SELECT id, NULL AS nothing FROM orders", "TYPE", "'nothing' has type void"),
         ("SELECT array() AS nothing FROM orders", "TYPE", "'nothing' has type void"),
