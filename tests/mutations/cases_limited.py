@@ -104,4 +104,18 @@ LIMITED: tuple[Mutation, ...] = (
         new='            "enough of the first rows are known": False,',
         tests=(f"{PURE}::test_changes_are_followed_as_those_of_the_query_before_the_order",),
     ),
+    Mutation(
+        name="plans over wide tables take minutes",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old="_FOR_WIDE if is_wide else {}",
+        new="{}",
+        tests=("tests/adapters/compute/test_wide_tables.py",),
+    ),
+    Mutation(
+        name="a session keeps settings that it had for a while",
+        file="backfill_assets/adapters/spark/brief_settings.py",
+        old="            conf.unset(name)\n",
+        new="            pass\n",
+        tests=("tests/adapters/compute/test_wide_tables.py",),
+    ),
 )

@@ -44,6 +44,7 @@ from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.delta.layout import clustering_columns
 from backfill_assets.adapters.delta.staging import INPUTS, delete_folder
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.spark.brief_settings import set_briefly
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.sql.named_rows import named_rows
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -74,6 +75,10 @@ REPLACED = "__replaced"
 """A count of what was staged: whether it is all rows of the view."""
 
 _NOTHING: Final = {"insert": 0, "update": 0, "delete": 0}
+_WIDE: Final = 64
+"""A table of more columns is wide."""
+_FOR_WIDE: Final = {"spark.sql.constraintPropagation.enabled": "false"}
+"""Otherwise Spark derives from each column that has two names what it derives from each pair of them, for minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,6 +175,12 @@ class TableCompute:
 
     def _compute(self, attempt: Attempt, chosen: Chosen) -> Computed:
         """Stage what a plan does to the view."""
+        is_wide = any(len(self._reads.columns(attempt.plan, name)) > _WIDE for name in self.upstreams)
+        with set_briefly(attempt.spark.conf, _FOR_WIDE if is_wide else {}):
+            return self._by_a_way(attempt, chosen)
+
+    def _by_a_way(self, attempt: Attempt, chosen: Chosen) -> Computed:
+        """The same by the first way that can be gone."""
         self._reads.spool(attempt)
         first = replace(attempt, replaced=chosen.replaced)
         again = partial(self._attempt, attempt.spark, attempt.plan, at=attempt.at)
@@ -178,7 +189,7 @@ class TableCompute:
         return first_computed(ways, partial(self._by, first))
 
     def _by(self, first: Attempt, way: Way) -> Computed:
-        """The same by one way."""
+        """The same by one of them."""
         attempt = way.attempt
         try:
             with attempt.scans.checked():

@@ -10,13 +10,13 @@ takes the folder is a Delta table; then its log is read and deleted here.
 """
 
 import json
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from backfill_assets.adapters.delta.staged_files import WrittenFile, found_in
+from backfill_assets.adapters.spark.brief_settings import set_briefly
 from backfill_assets.adapters.storage.copied_log import entry_of
 from backfill_assets.adapters.storage.markers import delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -25,7 +25,6 @@ from backfill_assets.errors import StagingError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-    from pyspark.sql.conf import RuntimeConfig
 
 __all__ = ["fits_delta", "listed", "write_files"]
 
@@ -68,7 +67,7 @@ def write_files(
     writer = (_plain(rows) if by_delta else rows).write.option("maxRecordsPerFile", most_rows)
     writer = writer if by is None else writer.partitionBy(by)
     if by_delta:
-        with _settings(rows.sparkSession.conf, {**_FOOTERS, **_NOT_NEEDED}):
+        with set_briefly(rows.sparkSession.conf, {**_FOOTERS, **_NOT_NEEDED}):
             writer.format("delta").mode("error").options(**_AS_PARQUET).save(location.child(folder))
         return listed(location, folder)
     if location.is_local:
@@ -89,18 +88,6 @@ def _plain(rows: "DataFrame") -> "DataFrame":
     for field in rows.schema.fields:
         rows = rows.withMetadata(field.name, {}) if field.metadata else rows
     return rows
-
-
-@contextmanager
-def _settings(conf: "RuntimeConfig", wanted: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session that has none of these otherwise, for a while."""
-    for name, value in wanted.items():
-        conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name in wanted:
-            conf.unset(name)
 
 
 def fits_delta(schema: object) -> bool:
