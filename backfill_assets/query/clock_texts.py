@@ -208,7 +208,7 @@ def _is_taken_apart(text: exp.Expr) -> bool:
     call = text.parent
     if not isinstance(call, exp.Func) or _name(call) not in _TAKES_APART:
         return False
-    first, *others = [each for each in call.iter_expressions() if isinstance(each, exp.Expr)]
+    first, *others = call.iter_expressions()
     schema = _constant_text(others[0]) if others else None
     return first is text and (schema is None or holds_times(schema))
 

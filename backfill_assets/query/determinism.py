@@ -77,9 +77,7 @@ def check_deterministic(
         for node in (each for each in root.walk() if each.args.get(name)):
             raise refusal(reason, f"the query has {clause}{place(node)}")
     for node in all_of(root, exp.Placeholder, exp.Parameter, exp.QueryTransform):
-        raise refusal(
-            "UNSUPPORTED", f"the query has {node.sql('spark')}{place(node)}, which is not an expression over rows"
-        )
+        raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
     check_collations(root)
     check_words(root, tokens)
     if tables is None:

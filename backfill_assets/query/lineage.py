@@ -55,7 +55,7 @@ def column_lineage(query: str, tables: Mapping[str, tuple[Column, ...]]) -> dict
 
 @dataclass
 class _Lineage:
-    """What each name of a query's sources stands for; no two of them have the same name (`resolved`).
+    """What each name of a query's sources stands for; no two of them have the same name (see `named`).
 
     Attributes:
         known: The columns of upstreams that each column takes, for the sources that were met.

@@ -221,9 +221,8 @@ def parse(query: str, tokens: list[Token]) -> exp.Expr:
     if any(not any(each.args.values()) for each in all_of(root, exp.Group)):
         raise refusal("SYNTAX", "GROUP BY names nothing to group by")
     for each in all_of(root, exp.DataType):
-        if isinstance(
-            each.args.get("collate"), exp.Column
-        ):  # sqlglot takes the name of a collation for one of a column
+        # sqlglot takes the name of a collation for that of a column.
+        if isinstance(each.args.get("collate"), exp.Column):
             each.set("collate", exp.var(each.args["collate"].name))
     return root
 

@@ -78,7 +78,7 @@ _NOTHING: Final = {"insert": 0, "update": 0, "delete": 0}
 _WIDE: Final = 64
 """A table of more columns is wide."""
 _FOR_WIDE: Final = {"spark.sql.constraintPropagation.enabled": "false"}
-"""Otherwise Spark derives from each column that has two names what it derives from each pair of them, for minutes."""
+"""Otherwise Spark's planner derives conditions from every pair of names that columns have in a plan, which takes minutes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +180,7 @@ class TableCompute:
             return self._by_a_way(attempt, chosen)
 
     def _by_a_way(self, attempt: Attempt, chosen: Chosen) -> Computed:
-        """The same by the first way that can be gone."""
+        """Stage it by the first way that works."""
         self._reads.spool(attempt)
         first = replace(attempt, replaced=chosen.replaced)
         again = partial(self._attempt, attempt.spark, attempt.plan, at=attempt.at)
@@ -189,7 +189,7 @@ class TableCompute:
         return first_computed(ways, partial(self._by, first))
 
     def _by(self, first: Attempt, way: Way) -> Computed:
-        """The same by one of them."""
+        """Stage it by one way."""
         attempt = way.attempt
         try:
             with attempt.scans.checked():

@@ -12,7 +12,7 @@ __all__ = ["set_briefly"]
 
 @contextmanager
 def set_briefly(conf: "RuntimeConfig", wanted: Mapping[str, str]) -> Iterator[None]:
-    """Settings of a session that has none of these otherwise, for a while."""
+    """Give a session settings that it does not have yet, and take them away in the end."""
     for name, value in wanted.items():
         conf.set(name, value)
     try:

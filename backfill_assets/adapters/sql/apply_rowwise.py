@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["REFUSALS", "apply_rowwise", "translated"]
 
 REFUSALS: Final = (AnalysisException, ArithmeticException)
-"""By what Spark refuses a query before it computes anything: a number that no DECIMAL holds is the second."""
+"""How Spark refuses a query before it computes anything; the second is for a number that no DECIMAL holds."""
 
 _PLACE: Final = re.compile(r"; line \d+ pos \d+;?$")
 _LONGEST: Final = 100
