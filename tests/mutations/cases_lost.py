@@ -291,4 +291,14 @@ LOST: tuple[Mutation, ...] = (
         new=")",
         tests=("tests/adapters/local/test_spark_cluster.py::test_a_worker_that_has_died_does_not_count",),
     ),
+    Mutation(
+        name="a server on this machine that asks for TLS is reached without",
+        file="backfill_assets/adapters/spark/session.py",
+        old="            if self.host != HOST or self.use_ssl or self.token is None:",
+        new="            if self.host != HOST or self.token is None:",
+        tests=(
+            "tests/adapters/spark/test_lost_session.py::"
+            "test_a_token_is_sent_to_this_machine_through_tls_where_tls_is_asked_for",
+        ),
+    ),
 )

@@ -184,4 +184,25 @@ SKIPS: tuple[Mutation, ...] = (
         new="        if False:",
         tests=("tests/e2e/kafka/test_poison.py::test_live_rows_can_be_left_out_too_but_not_after_they_were_read",),
     ),
+    Mutation(
+        name="rows beyond the limit are left out, one call after another",
+        file="backfill_assets/app/skipping.py",
+        old="    _check_few(name, wanted.union(skips))\n",
+        new="    _check_few(name, skips)\n",
+        tests=(f"{ROWS}::test_what_cannot_be_named_or_is_named_wrongly_is_refused",),
+    ),
+    Mutation(
+        name="a sound row is named because its group alone could not be computed of it",
+        file="backfill_assets/adapters/compute/poison_search.py",
+        old="    if isinstance(query, AggregateQuery):",
+        new="    if False:",
+        tests=(f"{ROWS}::test_an_aggregate_leaves_keys_out_that_its_columns_do_not_hold",),
+    ),
+    Mutation(
+        name="all poison rows are said to be named though some are not",
+        file="backfill_assets/adapters/compute/poison_search.py",
+        old="complete=complete and len(few) == len(found)",
+        new="complete=complete",
+        tests=(f"{ROWS}::test_more_poison_rows_than_are_named_are_told_though_their_keys_share_numbers",),
+    ),
 )

@@ -182,6 +182,22 @@ def test_a_server_is_asked_for_signs_of_life() -> None:
         assert KEEPALIVE.items() <= dict(_channel(url)._channel_options).items()
 
 
+def test_a_token_is_sent_to_this_machine_through_tls_where_tls_is_asked_for() -> None:
+    class OpenedError(Exception):
+        pass
+
+    def opened(endpoint: str, credentials: grpc.ChannelCredentials) -> None:
+        raise OpenedError(endpoint, credentials)
+
+    url = "sc://127.0.0.1:1/;token=t"
+    for given, endpoint in ((url, "ipv4:127.0.0.1:1"), (f"{url};use_ssl=true", "127.0.0.1:1")):
+        channel = _channel(given)
+        channel._secure_channel = opened
+        with pytest.raises(OpenedError) as found:
+            channel.toChannel()
+        assert found.value.args[0] == endpoint
+
+
 def test_an_interrupt_ends_an_action_of_a_spark_in_this_process_that_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "CANCEL_SECONDS", 0.1)
     monkeypatch.setattr(resource, "ENDING_SECONDS", 0.1)

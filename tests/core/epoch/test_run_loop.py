@@ -1,5 +1,6 @@
 """How long a run works and why it ends: control, throttle, limits, and what "caught up" means."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -354,3 +355,37 @@ def test_records_of_a_topic_that_were_refused_are_not_planned_again_as_they_stay
             world.refresh(SOURCE, parts=replace(strict, decider=world.decider(SOURCE)))
         produce(world, 3)
     assert list(map(len, world.ledger.plans.values())) == [1]
+
+
+class Meanwhile:
+    """Decides like `inner`; before it decides for the second time, something else happens."""
+
+    def __init__(self, inner: Any, happens: Callable[[], object]) -> None:
+        self.inner, self.happens, self.decided = inner, happens, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def next(self, position: object, **given: Any) -> Any:
+        self.decided += 1
+        if self.decided == 2:
+            self.happens()
+        return self.inner.next(position, **given)
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_rival_that_goes_on_while_refused_rows_are_planned_anew_has_won(committed: bool) -> None:
+    world = make(4)
+
+    def rival() -> None:
+        produce(world, 3)
+        crash = CrashPoint("planned" if committed else "staged", at=2 if committed else 1)
+        with pytest.raises(Crash):
+            world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=crash))
+
+    mine = replace(world.parts(SOURCE), compute=Strict(world, least=6), decider=Meanwhile(world.decider(SOURCE), rival))
+    report = world.refresh(SOURCE, parts=mine)
+    assert report.stopped is (Stop.FENCED if committed else Stop.CAUGHT_UP)
+    world.refresh(SOURCE)
+    assert right(world)
+    assert max(world.table(SOURCE).rows.values()) == 1

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from backfill_assets.adapters.compute import poison_search
+from backfill_assets.app import skipping
 from backfill_assets.app.lifecycle import reset
-from backfill_assets.app.skipping import Named, set_skips
+from backfill_assets.app.skipping import Named, left_out, set_skips
+from backfill_assets.core.epoch.culprits import MAX_NAMED
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import ComputeError, DeclarationError, PoisonRowError
 from tests.support.lake import Lake
@@ -132,6 +135,18 @@ def test_a_row_that_is_taken_back_comes_though_others_changed_meanwhile(lake: La
     is_right("linear", "")
 
 
+def test_more_poison_rows_than_are_named_are_told_though_their_keys_share_numbers(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(poison_search, "_slots", lambda _rows: 2)
+    lake.append("orders", [row(number, parts=0) for number in range(MAX_NAMED + 2)])
+    lake.view("shares", QUERY, lake.table("orders"))
+    with pytest.raises(PoisonRowError) as caught:
+        lake.project.refresh("shares")
+    assert len(caught.value.facts["rows"]) == MAX_NAMED
+    assert "There may be more" in str(caught.value)
+
+
 @pytest.mark.full
 def test_the_list_changes_while_history_is_read_and_a_reset_begins_with_it(lake: Lake) -> None:
     for number in range(1, 7):
@@ -147,24 +162,25 @@ def test_the_list_changes_while_history_is_read_and_a_reset_begins_with_it(lake:
     refresh(lake, 4, 5)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("strategy", ["snapshot", "rearranged"])
+@pytest.mark.parametrize("strategy", ["snapshot", pytest.param("rearranged", marks=pytest.mark.full)])
 def test_an_aggregate_leaves_keys_out_that_its_columns_do_not_hold(lake: Lake, strategy: Any) -> None:
-    query = "SELECT note, sum(60 DIV parts) AS share, min(parts) AS least FROM orders GROUP BY note"
+    """What is computed of the sum of a group cannot be computed of each row by itself."""
+    shares = "sum(60 DIV parts) + 60 DIV sum(parts - 2)"
+    query = f"SELECT note, {shares} AS share, min(parts) AS least FROM orders GROUP BY note"
     lake.append("orders", [row(1), row(2, parts=0), row(3, parts=3)])
-    lake.append("orders", [row(4, note="no")])
+    lake.append("orders", [row(4, parts=5, note="no")])
     lake.view("shares", query, lake.table("orders"), strategy=strategy)
     assert poison(lake) == [{"id": "2"}]
     skip(lake, 2)
     refresh(lake, 2, query=query)
     skip(lake, 1)
     refresh(lake, 1, 2, query=query)
-    lake.sql("orders", "UPDATE {t} SET parts = 1 WHERE id = 2")
+    lake.sql("orders", "UPDATE {t} SET parts = 4 WHERE id = 2")
     skip(lake, 1, 2, undo=True)
     refresh(lake, query=query)
 
 
-def test_what_cannot_be_named_or_is_named_wrongly_is_refused(lake: Lake) -> None:
+def test_what_cannot_be_named_or_is_named_wrongly_is_refused(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     lake.append("orders", [row(1, parts=0)])
     lake.view("shares", QUERY, lake.table("orders", key=None))
     with pytest.raises(ComputeError, match="DIVIDE_BY_ZERO") as caught:
@@ -183,5 +199,10 @@ def test_what_cannot_be_named_or_is_named_wrongly_is_refused(lake: Lake) -> None
         with pytest.raises(DeclarationError, match=said):
             set_skips(lake.project.workspace(), "shares", named, undo=False, by="test")
     assert set_skips(lake.project.workspace(), "shares", Named(key=("id",)), undo=False, by="test")
+    with monkeypatch.context() as few:
+        few.setattr(skipping, "MAX_SKIPS", 1)
+        with pytest.raises(DeclarationError, match="leave out 2 rows, expected 1 at the most"):
+            skip(lake, 1)
+    assert len(left_out(lake.project.workspace(), "shares")) == 1, "nothing is recorded"
     reset(lake.project.workspace(), "shares")
     assert poison(lake) == [{"id": "1"}], "no row has the key null"

@@ -10,7 +10,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets import materialized_view
-from backfill_assets.app.lifecycle import drop, maintain
+from backfill_assets.app.lifecycle import drop, maintain, reset
 from backfill_assets.app.replacing import Replacement, forget_replaced, replace_view, undo_replacement
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.errors import (
@@ -178,7 +178,6 @@ def test_what_another_call_began_anew_does_not_take_the_place_of_a_view(lake: La
     assert right(lake, NEW, "id", "twice", "thrice")
 
 
-@pytest.mark.full
 def test_errors_of_a_replacement_say_how_to_give_it_up(lake: Lake) -> None:
     redefine(lake, NEW)
     half = replaced(lake.project, Limits(chunk_rows=5, max_rows=5))
@@ -192,7 +191,6 @@ def test_errors_of_a_replacement_say_how_to_give_it_up(lake: Lake) -> None:
     assert right(lake, NEW, "id", "twice", "thrice")
 
 
-@pytest.mark.full
 def test_a_view_that_a_replacement_is_still_to_read_is_not_vacuumed(lake: Lake) -> None:
     lake.view("over", "SELECT id, twice FROM large", lake.declared("large"), strategy="snapshot")
     lake.project.refresh("over")
@@ -231,8 +229,10 @@ def test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped(lake: Lake) 
     assert rows(lake).total() > 0
     redefine(lake, GROUPS)
     replaced(lake.project)
+    serving = lake.project.record("large").incarnation
     drop(lake.project.workspace(), "large")
     assert beside(lake) == set()
+    assert lake.project.workspace().state.ledger().incarnations("views/large") <= {serving}, "plans have stayed"
 
 
 def beside(lake: Lake) -> set[str]:
@@ -259,6 +259,32 @@ def test_what_others_have_written_is_not_put_back(lake: Lake) -> None:
     with pytest.raises(ExternalWriteError, match=r"is not by an epoch(.|\n)*backfill replace large --forget"):
         undo_replacement(lake.project.workspace(), "large")
     assert right(lake, NEW, "id", "twice", "thrice")
+
+
+def test_a_view_whose_history_is_still_read_is_replaced_and_not_kept(lake: Lake) -> None:
+    reset(lake.project.workspace(), "large")
+    assert not lake.project.refresh("large", Limits(chunk_rows=5, max_rows=5)).report.record.live
+    redefine(lake, NEW)
+    done = replaced(lake.project)
+    assert (done.switched, done.kept) == (True, False)
+    assert right(lake, NEW, "id", "twice", "thrice")
+
+
+def test_a_view_that_was_dropped_while_its_replacement_was_copied_stays_dropped(lake: Lake) -> None:
+    redefine(lake, NEW)
+    dropped: list[str] = []
+
+    def drop_once(step: str) -> None:
+        if step == "kept" and not dropped:
+            dropped.append(step)
+        elif step == "copied" and dropped == ["kept"]:
+            dropped.append(step)
+            drop(lake.project.workspace(), "large")
+
+    with pytest.raises(FencedError):
+        replaced(lake.project, on_step=drop_once)
+    assert dropped == ["kept", "copied"]
+    assert not lake.project.workspace().table(lake.declared("large")).output.look().exists
 
 
 def test_what_cannot_be_replaced_is_refused(lake: Lake) -> None:
