@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from backfill_assets.adapters.delta.checkpoint_files import CheckpointFiles
 from backfill_assets.adapters.delta.log_replay import DataFile, LogGapError, Version, is_plain, is_plain_path, replay
 from backfill_assets.adapters.storage.warehouse import TableLocation
 
@@ -144,6 +145,21 @@ def test_all_parts_of_a_checkpoint_are_read_and_an_incomplete_one_is_ignored(tmp
     first.rename(first.with_name(first.name.replace("1.checkpoint", "2.checkpoint")))
     found = paths(replayed(uri, 2))
     assert found == sorted([*expected, "more.parquet"]), "a checkpoint that is being written is not complete"
+
+
+def test_an_empty_file_of_a_writer_that_died_is_no_checkpoint(tmp_path: Path) -> None:
+    uri, expected = with_checkpoint(tmp_path)
+    more = {"path": "more.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1}
+    (tmp_path / f"_delta_log/{2:020d}.json").write_text(json.dumps({"add": more}))
+    (tmp_path / f"_delta_log/{2:020d}.checkpoint.parquet").touch()
+    assert paths(replayed(uri, 2)) == sorted([*expected, "more.parquet"])
+
+
+def test_parts_of_a_checkpoint_need_not_say_the_same_of_files() -> None:
+    """A checkpoint may name sidecars of an older one again."""
+    held = CheckpointFiles.of([pa.table({"path": ["b"]}), pa.table({"path": ["a"], "baseRowId": [7]})])
+    found = {each["path"]: each.get("baseRowId") for each in held.actions(held.order) if each is not None}
+    assert found == {"a": 7, "b": None}
 
 
 def test_files_that_a_checkpoint_names_in_its_sidecars_are_a_part_of_it(tmp_path: Path) -> None:

@@ -83,6 +83,25 @@ def test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_a
     assert [each.path for each in found.added] == [*paths(uri, 1, "add"), *paths(uri, 3, "add")]
 
 
+def test_files_of_partitions_or_with_other_names_of_columns_are_left_to_deltas_own_reader(uri: str) -> None:
+    map_names(uri, mapped("id", "c1"))
+    added = {"path": "a.parquet", "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    put_commit(TableLocation(uri=uri), 2, "WRITE", [{"add": added}])
+    assert upstream(uri).change_files(read(2, 2)) is None
+    parted = f"{uri}-parted"
+    write_deltalake(parted, pa.table({"id": [1], "p": [2]}), partition_by=["p"], configuration={FEED: "true"})
+    assert upstream(parted).change_files(read(0, 0)) is None
+
+
+@pytest.mark.parametrize(("name", "plain"), [("a-1.parquet", True), ("a%20b.parquet", False), ("_a.parquet", False)])
+def test_files_with_names_that_spark_takes_for_something_else_are_left_to_deltas_own_reader(
+    uri: str, name: str, plain: bool
+) -> None:
+    added = {"path": name, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}
+    put_commit(TableLocation(uri=uri), 1, "WRITE", [{"add": added}])
+    assert (upstream(uri).change_files(read(1, 1)) is not None) == plain
+
+
 def test_files_of_versions_that_came_with_other_columns_are_left_to_deltas_own_reader(uri: str) -> None:
     append(uri, [4])
     DeltaTable(uri).alter.add_columns([Field("more", PrimitiveType("string"))])
@@ -246,6 +265,18 @@ def test_another_column_under_the_same_name_is_followed_where_every_row_was_repl
     described = {name: value for name, value in described.items() if value is not None}
     put_commit(location, 2, "CREATE OR REPLACE TABLE", [{"metaData": described}, gone])
     assert [(each.version, each.deletes) for each in upstream(uri).commits(1, 2)] == [(2, True)]
+
+
+def test_a_file_of_which_rows_are_hidden_in_the_same_commit_is_kept(uri: str) -> None:
+    map_names(uri, mapped("id", "c1"))
+    (path,) = paths(uri, 0, "add")
+    described = {name: value for name, value in replay(TableLocation(uri=uri), 1).metadata.items() if value is not None}
+    described["schemaString"] = json.dumps({"type": "struct", "fields": [mapped("id", "c2")]})
+    gone = {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
+    again = {"add": {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 1, "dataChange": True}}
+    put_commit(TableLocation(uri=uri), 2, "MERGE", [{"metaData": described}, gone, again])
+    with pytest.raises(UpstreamChangedError, match="has another column under the name 'id'"):
+        upstream(uri).commits(1, 2)
 
 
 def test_names_that_begin_to_be_mapped_are_the_same_columns(uri: str) -> None:

@@ -90,7 +90,6 @@ def test_a_log_expires_beyond_its_retention_and_takes_nothing_along_that_is_need
     assert ledger.incarnations(target) == set(), "also of a life that the log has forgotten"
 
 
-@pytest.mark.full
 def test_maintaining_a_busy_table_is_not_stopped_by_an_epoch_in_between(orders: Project) -> None:
     orders.refresh("large", CHUNKED)
     more(orders, 12)

@@ -164,6 +164,11 @@ def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(
     workspace, log = lake.project.workspace(), Path(lake.location("first"), "_delta_log")
     DeltaTable(lake.location("first")).alter.set_table_properties({"delta.checkpointInterval": "1"})
     behind = log / f"{DeltaTable(lake.location('first')).version():020d}.json"
+    entries = set(log.glob("0*.json"))
+    touch(log, 0)
+    dependents.expire_log(workspace, workspace.table(lake.declared("first")))
+    assert set(log.glob("0*.json")) == entries, "the newest version does not say the positions"
+    touch(log, time.time())
     in_a_month = SimpleNamespace(time=lambda: time.time() + 31 * 86_400)
     for rows in (False, True):
         if rows:
@@ -252,6 +257,7 @@ def test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bo
     assert (waiting.stopped, waiting.epochs) == (Stop.WAITING, [])
     assert "view 'second'" in waiting.detail
     assert "another-run" in waiting.detail
+    assert not dependents.awaited_view(lake.project.workspace(), "first", run_id="another-run"), "it comes later there"
     assert lake.project.refresh("first", Limits()).report.epochs, "who does not ask for it does not wait"
 
     lake.append("base", [{"id": 106, "v": 1, "name": "waits"}])
