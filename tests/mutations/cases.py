@@ -18,6 +18,7 @@ from tests.mutations.cases_drawn import DRAWN
 from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_few import FEW
 from tests.mutations.cases_files import FILES
+from tests.mutations.cases_followed import FOLLOWED
 from tests.mutations.cases_found import FOUND
 from tests.mutations.cases_grammar import GRAMMAR
 from tests.mutations.cases_joined import JOINED
@@ -63,6 +64,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *CORE, *EPOCHS, *RUNS, *KAFKA, *OVER_TABLES, *CHOICE, *JOINED, *ADAPTERS, *LOGS, *FILES, *CONSERVATION, *READS, *SPARK,
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
-    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
+    *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *FOLLOWED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
     *ADDRESSES, *AZURE, *VARIABLES, *FEW,
 )  # fmt: skip

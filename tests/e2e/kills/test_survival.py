@@ -19,7 +19,13 @@ from backfill_assets.app.table_checks import CHECKS
 from backfill_assets.app.wiring.table import Table
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.records import CommitRecord
-from backfill_assets.errors import BackfillError, DefinitionChangedError, PositionsLostError, StateLostError
+from backfill_assets.errors import (
+    BackfillError,
+    DefinitionChangedError,
+    FencedError,
+    PositionsLostError,
+    StateLostError,
+)
 from backfill_assets.testing.crash_points import CrashPoint
 from tests.support.project import Project, forget_at_once
 from tests.support.runner import declared
@@ -105,6 +111,15 @@ def test_maintaining_a_busy_table_is_not_stopped_by_an_epoch_in_between(orders: 
     assert maintain(workspace, "large") == []
     assert [each.epoch for each in epochs] == [3, 4]
     assert_exact(orders, rows=24)
+
+    def end(step: str) -> None:
+        if step == "verified":
+            workspace.on_step = lambda _step: None
+            drop(orders.workspace(), "large")
+
+    workspace = orders.workspace(on_step=end)
+    with pytest.raises(FencedError):
+        maintain(workspace, "large")
 
 
 def test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_commits(orders: Project) -> None:

@@ -35,6 +35,8 @@ def test_rows_are_grouped_by_maps_with_null_values(spark: SparkSession, tmp_path
         made.write.parquet(str(tmp_path / str(number)))
         read = session.read.parquet(str(tmp_path / str(number)))
         assert values(grouped(read, ["m"], F.count(F.lit(1)))) == values(made)
+    turned = session.sql(f"SELECT {PLAIN} AS m UNION ALL SELECT map('y', CAST(NULL AS DOUBLE), 'x', 1.5D)")
+    assert grouped(turned, ["m"], F.count(F.lit(1))).count() == 1, "entries have no order"
 
 
 @pytest.mark.full

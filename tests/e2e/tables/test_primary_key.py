@@ -3,16 +3,23 @@ its name and the parts that have it, until it has been corrected. No reset is ev
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+from backfill_assets.adapters.compute.consolidated import consolidated
 from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.errors import DuplicateKeyError
+from backfill_assets.query.rowwise import CARRIED_CHANGE
+from backfill_assets.query.working_columns import DUPLICATE
 from tests.support.damage import recompact
 from tests.support.lake import Lake
 from tests.support.large import large
 from tests.support.settings import CHECKS, FULL, one_in_gate
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.e2e
 
@@ -30,6 +37,13 @@ def lake(tmp_path: Path) -> Lake:
     made.view("both", BOTH, made.table("hot"), made.table("cold"), primary_key="id")
     made.project.refresh("both")
     return made
+
+
+def test_a_key_of_which_two_rows_went_was_not_unique(spark: "SparkSession") -> None:
+    rows = "(1, 'a'), (1, 'b'), (2, 'a')"
+    gone = spark.sql(f"SELECT id, v, 'delete' AS {CARRIED_CHANGE} FROM VALUES {rows} AS t(id, v)")
+    found = {row["id"]: row[DUPLICATE] for row in consolidated(gone, ["id"]).collect()}
+    assert found == {1: True, 2: False}
 
 
 def exact(
