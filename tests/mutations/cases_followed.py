@@ -14,6 +14,7 @@ CHANGES = "tests/adapters/delta/test_table_changes.py"
 LOST = "tests/adapters/compute/test_lost_files.py"
 CHAINS = "tests/e2e/tables/test_view_chains.py"
 BUSY = "tests/e2e/kills/test_survival.py::test_maintaining_a_busy_table_is_not_stopped_by_an_epoch_in_between"
+TAKEOVER = "tests/e2e/kills/test_takeover.py::test_what_a_dead_run_has_staged_goes"
 
 FOLLOWED: tuple[Mutation, ...] = (
     Mutation(
@@ -108,5 +109,19 @@ FOLLOWED: tuple[Mutation, ...] = (
         old="        if table.output.look().life != look.life:\n            raise\n",
         new="",
         tests=(BUSY,),
+    ),
+    Mutation(
+        name="what a dead run has left stays where there is nothing new to read",
+        file="backfill_assets/app/refresh.py",
+        old="        if taken_over and heartbeat.tidy_due:",
+        new="        if False:",
+        tests=(TAKEOVER,),
+    ),
+    Mutation(
+        name="what a dead run has left stays",
+        file="backfill_assets/app/refresh.py",
+        old="        heartbeat.tidy_due = taken_over",
+        new="        heartbeat.tidy_due = False",
+        tests=(TAKEOVER,),
     ),
 )
