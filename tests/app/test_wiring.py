@@ -3,6 +3,7 @@ contain."""
 
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -26,6 +27,7 @@ CHILD = materialized_view("child", query="SELECT id + 1 AS id FROM copied", upst
 CLICKS = kafka_source("clicks", topic="clicks", schema="id LONG")
 FEED = {"delta.enableChangeDataFeed": "true"}
 ROWS = 7
+TOTAL = "SELECT v, max(id) AS last FROM events GROUP BY v"
 
 
 def workspace_of(root: Path, *declared: KafkaSource | MaterializedView) -> Workspace:
@@ -51,6 +53,17 @@ def test_what_is_not_declared_is_refused_with_what_there_is(workspace: Workspace
         workspace.registry.find("nothing")
     with pytest.raises(DeclarationError, match="expected a source, found view 'copied'"):
         workspace.registry.source("copied")
+
+
+@pytest.mark.parametrize(("query", "at_once"), [("SELECT id FROM events", False), (TOTAL, True)])
+def test_groups_take_all_captured_rows_at_once_as_they_may_need_the_newest_version(
+    tmp_path: Path, query: str, at_once: bool
+) -> None:
+    events = delta_table("events", path="lake/events", primary_key="id")
+    view = materialized_view("v", query=query, upstreams=[events], strategy="rearranged")
+    write_deltalake(str(tmp_path / "lake" / "events"), pa.table({"id": [1], "v": [2]}), configuration=FEED)
+    decider: Any = workspace_of(tmp_path, view).table(view).parts.decider
+    assert decider.histories["rearranged"].at_once == at_once
 
 
 def test_the_views_that_read_a_table_are_found(workspace: Workspace) -> None:

@@ -1,4 +1,4 @@
-"""Faults of following tables that others write, and of maintaining those that others read."""
+"""Faults of following tables that others write, of keeping those that others read, and of what runs leave to each other."""
 
 from tests.mutations.mutation import Mutation
 
@@ -15,6 +15,7 @@ LOST = "tests/adapters/compute/test_lost_files.py"
 CHAINS = "tests/e2e/tables/test_view_chains.py"
 BUSY = "tests/e2e/kills/test_survival.py::test_maintaining_a_busy_table_is_not_stopped_by_an_epoch_in_between"
 TAKEOVER = "tests/e2e/kills/test_takeover.py::test_what_a_dead_run_has_staged_goes"
+PASSES = "tests/e2e/damage/test_checks_since.py::test_a_pass_that_is_not_of_an_epoch_that_is_looked_at_proves_nothing"
 
 FOLLOWED: tuple[Mutation, ...] = (
     Mutation(
@@ -123,5 +124,88 @@ FOLLOWED: tuple[Mutation, ...] = (
         old="        heartbeat.tidy_due = taken_over",
         new="        heartbeat.tidy_due = False",
         tests=(TAKEOVER,),
+    ),
+    Mutation(
+        name="captured rows that a dead run has drained stay",
+        file="backfill_assets/app/refresh.py",
+        old="(look.record.epoch == 0 or _drained(table, look))",
+        new="look.record.epoch == 0",
+        tests=("tests/e2e/kills/test_takeover.py::test_captured_rows_that_a_dead_run_has_drained_go",),
+    ),
+    Mutation(
+        name="groups take captured rows one by one",
+        file="backfill_assets/app/wiring/deciding.py",
+        old="at_once=is_aggregate(view.text)",
+        new="at_once=False",
+        tests=(
+            "tests/app/test_wiring.py::test_groups_take_all_captured_rows_at_once_as_they_may_need_the_newest_version",
+        ),
+    ),
+    Mutation(
+        name="a pass at a version that is not looked at counts",
+        file="backfill_assets/app/table_checks.py",
+        old="    if passed.version > look.version:",
+        new="    if False:",
+        tests=(PASSES,),
+    ),
+    Mutation(
+        name="a pass of another epoch counts",
+        file="backfill_assets/app/table_checks.py",
+        old="or (found.incarnation, found.epoch) != (passed.incarnation, passed.epoch)",
+        new="",
+        tests=(PASSES,),
+    ),
+    Mutation(
+        name="parts of a key are taken for files",
+        file="backfill_assets/adapters/proof/tables.py",
+        old="        found = {name: all_pinned(each) for name, each in found.items()}\n",
+        new="        pass\n",
+        tests=(
+            "tests/e2e/tables/test_hashed_history.py::"
+            "test_a_check_reads_all_files_of_a_table_of_which_fewer_parts_are_taken",
+        ),
+    ),
+    Mutation(
+        name="a view that was put back is replaced again at once",
+        file="backfill_assets/defs/jobs.py",
+        old="        if config.undo or config.forget:\n            return\n",
+        new="",
+        tests=(
+            "tests/e2e/dagster/test_dagster.py::test_a_job_puts_a_view_back_or_forgets_what_it_was_and_builds_nothing",
+        ),
+    ),
+    Mutation(
+        name="the broker gets another port at each start",
+        file="backfill_assets/adapters/local/servers.py",
+        old="last=state.ports.get(_KAFKA)",
+        new="last=None",
+        tests=("tests/adapters/local/test_servers.py::test_a_server_gets_the_port_that_it_had",),
+    ),
+    Mutation(
+        name="what ran before ends with what does not start",
+        file="backfill_assets/adapters/local/servers.py",
+        old="            _stop(folder, spared=before)",
+        new="            _stop(folder)",
+        tests=(
+            "tests/adapters/local/test_servers.py::test_what_runs_already_stays_when_another_server_does_not_start",
+        ),
+    ),
+    Mutation(
+        name="what did not start goes on",
+        file="backfill_assets/adapters/local/servers.py",
+        old="            _stop(folder, spared=before)\n",
+        new="",
+        tests=(
+            "tests/adapters/local/test_servers.py::test_what_runs_already_stays_when_another_server_does_not_start",
+        ),
+    ),
+    Mutation(
+        name="the local broker forgets history after a week",
+        file="backfill_assets/adapters/local/broker.py",
+        old="log.retention.ms=-1",
+        new="log.retention.ms=604800000",
+        tests=(
+            "tests/e2e/kafka/test_kafka_starts.py::test_the_local_broker_keeps_history_until_a_topic_says_otherwise",
+        ),
     ),
 )

@@ -11,6 +11,7 @@ from backfill_assets.adapters.runtime.tcp_ports import free_port
 from backfill_assets.app import heartbeat
 from backfill_assets.app.status import status
 from backfill_assets.app.table_checks import CHECKS
+from backfill_assets.defs import jobs
 from backfill_assets.defs.checks import CHEAP_TAG
 from tests.support.dagster_project import DagsterProject, failure, materialized, observed, passed
 from tests.support.project import Project
@@ -202,6 +203,17 @@ def test_the_operator_pauses_throttles_resumes_resets_and_drops_by_jobs(shop: Da
     assert shop.project.record("even").incarnation != life
     assert shop.control("drop", "even").success
     assert status(shop.project.workspace(), "even").state == "dropped"
+
+
+def test_a_job_puts_a_view_back_or_forgets_what_it_was_and_builds_nothing(
+    shop: DagsterProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, str]] = []
+    for name in ("undo_replacement", "forget_replaced", "replace_view"):
+        monkeypatch.setattr(jobs, name, lambda _workspace, view, *_, name=name, **__: done.append((name, view)))
+    assert shop.control("replace", "even", undo=True).success
+    assert shop.control("replace", "even", forget=True).success
+    assert done == [("undo_replacement", "even"), ("forget_replaced", "even")]
 
 
 @pytest.mark.parametrize("verb", ["pause", "resume", "throttle", "reset", "drop"])

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from backfill_assets.app.table_checks import CHECKS, Outcome
+from backfill_assets.adapters.state.state_store import CheckPass
+from backfill_assets.app.table_checks import CHECKS, Checking, Outcome
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.records import Position
 from backfill_assets.core.progress.positions import SnapshotPosition
@@ -89,6 +90,20 @@ def test_what_was_written_since_is_proved_without_the_rest(lake: Lake, name: str
     assert (again.passed, again.facts["scope"]) == (True, PASSED)
     assert again.facts["since_epoch"] == lake.project.record(name).epoch > before.epoch
     assert lake.project.check(name).passed
+
+
+def test_a_pass_that_is_not_of_an_epoch_that_is_looked_at_proves_nothing(lake: Lake) -> None:
+    before = Checking(lake.project.workspace(), "keyed")
+    assert before.run("exactly_once", full=False).facts["scope"] == PASSED
+    change(lake, "keyed")
+    assert cheap(lake, "keyed").passed
+    later = before.run("exactly_once", full=False)
+    assert later.passed, "another check has passed at a version that this one does not see"
+    assert later.facts["scope"] != PASSED
+    record, workspace = lake.project.record("keyed"), lake.project.workspace()
+    other = CheckPass(incarnation=record.incarnation, epoch=record.epoch - 1, version=newest(lake.project, "keyed"))
+    workspace.state.set_passed("views/keyed", "exactly_once", other)
+    assert cheap(lake, "keyed").facts["scope"] != PASSED
 
 
 @pytest.mark.parametrize("name", one_in_gate(*VIEWS))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import ConfigResource
 
 from backfill_assets import kafka_source, materialized_view
 from backfill_assets.core.progress.positions import IngestPosition
@@ -17,6 +18,12 @@ pytestmark = pytest.mark.e2e
 
 NOON = datetime(2024, 1, 2, 12, tzinfo=UTC)
 MINUTE = 60_000
+
+
+def test_the_local_broker_keeps_history_until_a_topic_says_otherwise(project: Project) -> None:
+    asked = ConfigResource(ConfigResource.Type.TOPIC, project.topic())
+    (found,) = [each.result(SECONDS) for each in project.admin.describe_configs([asked]).values()]
+    assert found["retention.ms"].value == "-1"
 
 
 def send_by_the_minute(project: Project, topic: str, first: int, last: int) -> None:

@@ -12,6 +12,18 @@ from tests.support.lake import Lake
 pytestmark = pytest.mark.e2e
 
 
+def test_captured_rows_that_a_dead_run_has_drained_go(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("base", [{"id": 1, "v": 2}])
+    lake.view("large", "SELECT id, v * 2 AS twice FROM base", lake.table("base"), strategy="rearranged")
+    record = lake.project.refresh("large").report.record
+    left = StagedFolder(incarnation=record.incarnation, epoch=record.epoch, attempt="d" * 12).name
+    place = tmp_path / "warehouse" / "views" / "large" / "_spool" / left
+    place.mkdir(parents=True)
+    lake.project.refresh("large")
+    assert not place.exists()
+
+
 @pytest.mark.parametrize("new", [0, 1])
 def test_what_a_dead_run_has_staged_goes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new: int) -> None:
     monkeypatch.setattr(Lease, "_process_runs", lambda lease: lease.run_id != "dead")

@@ -102,6 +102,16 @@ def test_each_part_adds_what_it_gives_and_changes_wait_until_history_is_read(tmp
     assert_right(lake, query, *CHECKS)
 
 
+def test_a_check_reads_all_files_of_a_table_of_which_fewer_parts_are_taken(tmp_path: Path) -> None:
+    lake, query, random = Lake(tmp_path), QUERIES["window"], Random(2)
+    for first in range(0, 80, 20):
+        lake.append("orders", (order(random, at) for at in range(first, first + 20)))
+    view_of(lake, query)
+    assert not lake.project.refresh("parted", Limits(chunk_rows=2, max_rows=2)).report.record.live
+    assert position(lake).tables["orders"].buckets[0].next < 4, "as many files"
+    assert_right(lake, query, "exactly_once")
+
+
 @pytest.mark.full
 def test_a_run_that_dies_at_any_step_of_a_part_is_resumed_and_doubles_nothing(tmp_path: Path) -> None:
     lake, query = world(tmp_path), QUERIES["copies"]

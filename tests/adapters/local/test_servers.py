@@ -1,0 +1,55 @@
+"""Servers keep their ports, and what ran before stays when another one does not start. Each is a process that only sleeps."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from backfill_assets.adapters.local import servers
+from backfill_assets.adapters.runtime.processes import Process, start
+from backfill_assets.errors import EnvironmentSetupError
+
+
+@pytest.fixture
+def ports(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The ports on which brokers were started."""
+    started: list[int] = []
+
+    def start_broker(folder: Path, *, port: int) -> Process:
+        started.append(port)
+        folder.mkdir(exist_ok=True)
+        return start(["sleep", "60"], folder=folder, log=folder / "log", environment=os.environ)
+
+    monkeypatch.setattr(servers, "start_broker", start_broker)
+    monkeypatch.setattr(servers, "_WAITING", {"kafka": lambda *_, **__: None})
+    return started
+
+
+def test_a_server_gets_the_port_that_it_had(tmp_path: Path, ports: list[int]) -> None:
+    for _ in range(2):
+        assert servers.up(tmp_path, spark=False).bootstrap_servers == f"127.0.0.1:{ports[-1]}"
+        assert servers.down(tmp_path) == ("kafka",)
+        assert servers.endpoints(tmp_path) is None
+    assert len(ports) == 2
+    assert len({*ports}) == 1
+
+
+def test_what_runs_already_stays_when_another_server_does_not_start(
+    tmp_path: Path, ports: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any, **__: Any) -> Process:
+        raise EnvironmentSetupError("it does not start", hint="none")
+
+    monkeypatch.setattr(servers, "start_s3_server", refuse)
+    before = servers.up(tmp_path, spark=False)
+    try:
+        with pytest.raises(EnvironmentSetupError, match="it does not start"):
+            servers.up(tmp_path, spark=False, s3=True)
+        assert servers.endpoints(tmp_path) == before
+    finally:
+        servers.down(tmp_path)
+    with pytest.raises(EnvironmentSetupError, match="it does not start"):
+        servers.up(tmp_path, spark=False, s3=True)
+    assert servers.endpoints(tmp_path) is None, "what this call has started is ended again"
+    assert len(ports) == 1
