@@ -208,4 +208,18 @@ FOLLOWED: tuple[Mutation, ...] = (
             "tests/e2e/kafka/test_kafka_starts.py::test_the_local_broker_keeps_history_until_a_topic_says_otherwise",
         ),
     ),
+    Mutation(
+        name="logs grow for ever",
+        file="backfill_assets/app/heartbeat.py",
+        old="            expire_log(self.workspace, self.table)\n",
+        new="",
+        tests=(f"{CHAINS}::test_runs_shorten_the_log_of_a_table_and_forget_its_old_plans",),
+    ),
+    Mutation(
+        name="plans are kept for ever",
+        file="backfill_assets/app/heartbeat.py",
+        old="            self.workspace.state.ledger().prune(record)\n",
+        new="",
+        tests=(f"{CHAINS}::test_runs_shorten_the_log_of_a_table_and_forget_its_old_plans",),
+    ),
 )

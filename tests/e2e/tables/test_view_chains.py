@@ -9,7 +9,8 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.app import dependents
+from backfill_assets.adapters.state import ledger
+from backfill_assets.app import dependents, heartbeat
 from backfill_assets.app.controls import set_controls
 from backfill_assets.app.lifecycle import drop, maintain, reset
 from backfill_assets.app.status import status
@@ -17,7 +18,7 @@ from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.errors import BackfillError, StillNeededError, UpstreamChangedError, UpstreamNotLiveError
 from tests.support.lake import Lake
-from tests.support.project import Project
+from tests.support.project import Project, forget_at_once
 
 pytestmark = pytest.mark.e2e
 
@@ -191,6 +192,21 @@ def test_a_log_does_not_expire_under_a_view_that_has_still_to_read_it(
     refresh(lake, "first", "left")
     exact(lake, "left", LEFT, ["id", "v"], "first")
     assert lake.project.check("left").passed
+
+
+def test_runs_shorten_the_log_of_a_table_and_forget_its_old_plans(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(heartbeat, "TIDY_EVERY", 1)
+    monkeypatch.setattr(ledger, "KEPT_PLANS", 1)
+    refresh(lake, "first")
+    forget_at_once(lake.project.workspace().table(lake.declared("first")).output.location)
+    begun = lake.project.record("first").epoch
+    for at in range(100, 102):
+        lake.append("base", [{"id": at, "v": 1, "name": "new"}])
+        refresh(lake, "first")
+    log, plans = Path(lake.location("first"), "_delta_log"), lake.project.root / "warehouse" / "_state" / "plans"
+    assert not (log / f"{1:020d}.json").exists()
+    assert len(list(plans.rglob("views/first/**/*.json"))) == 1 < lake.project.record("first").epoch - begun
+    exact(lake, "first", FIRST, ["id", "v", "name"], "base")
 
 
 def touch(log: Path, seconds: float) -> None:
