@@ -37,8 +37,12 @@ def equal_to_records(case: Case) -> Outcome:
     if is_aggregate(case):
         nowhere = {name: sorted(each.unprovable) for name, each in found.items() if each.unprovable or _forgetful(each)}
         if nowhere:
+            places = "; ".join(
+                f"{name}, partitions {', '.join(map(str, gone))}" if gone else f"{name}, whose topic is compacted"
+                for name, gone in nowhere.items()
+            )
             summary = (
-                f"cannot be proved: offsets from which the groups were computed no longer exist anywhere: {nowhere}"
+                f"cannot be proved: records of which the groups were computed may exist nowhere any more: {places}"
             )
             return Outcome(passed=False, unproved=True, summary=summary, facts={"not_provable": nowhere})
     derived = _derived(case, found)
