@@ -192,12 +192,12 @@ FOLLOWED: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
-        name="what did not start goes on",
+        name="what a call has started goes on though another server does not start",
         file="backfill_assets/adapters/local/servers.py",
         old="            _stop(folder, spared=before)\n",
         new="",
         tests=(
-            "tests/adapters/local/test_servers.py::test_what_runs_already_stays_when_another_server_does_not_start",
+            "tests/adapters/local/test_servers.py::test_what_a_call_has_started_ends_again_when_another_server_does_not_start",
         ),
     ),
     Mutation(
@@ -222,13 +222,6 @@ FOLLOWED: tuple[Mutation, ...] = (
         old="            self.workspace.state.ledger().prune(record)\n",
         new="",
         tests=(f"{CHAINS}::test_runs_shorten_the_log_of_a_table_and_forget_its_old_plans",),
-    ),
-    Mutation(
-        name="a view misses records that a compacted topic has lost",
-        file="backfill_assets/app/proof_samples.py",
-        old="    counted = None if found.subset else read",
-        new="    counted = read",
-        tests=(COMPACTED,),
     ),
     Mutation(
         name="groups are wrong because a compacted topic has lost records",

@@ -159,11 +159,11 @@ REPLACE: tuple[Mutation, ...] = (
         tests=(f"{REAL}::test_a_view_whose_history_is_still_read_is_replaced_and_not_kept",),
     ),
     Mutation(
-        name="a view that was dropped meanwhile comes back",
+        name="a view that was reset meanwhile is replaced",
         file=REPLACING,
         old="            if not left or destination.output.look_for_reset().life != before.life:",
         new="            if not left:",
-        tests=(f"{REAL}::test_a_view_that_was_dropped_while_its_replacement_was_copied_stays_dropped",),
+        tests=(f"{REAL}::test_a_view_that_another_call_has_ended_while_its_replacement_was_copied_is_left_alone",),
     ),
     Mutation(
         name="an error of a replacement does not say how it is given up",

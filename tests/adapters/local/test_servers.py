@@ -11,6 +11,15 @@ from backfill_assets.adapters.runtime.processes import Process, start
 from backfill_assets.errors import EnvironmentSetupError
 
 
+def asleep(folder: Path, **_: Any) -> Process:
+    folder.mkdir(exist_ok=True)
+    return start(["sleep", "60"], folder=folder, log=folder / "log", environment=os.environ)
+
+
+def refuse(*_: Any, **__: Any) -> Process:
+    raise EnvironmentSetupError("it does not start", hint="none")
+
+
 @pytest.fixture
 def ports(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ports on which brokers were started."""
@@ -18,8 +27,7 @@ def ports(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def start_broker(folder: Path, *, port: int) -> Process:
         started.append(port)
-        folder.mkdir(exist_ok=True)
-        return start(["sleep", "60"], folder=folder, log=folder / "log", environment=os.environ)
+        return asleep(folder)
 
     monkeypatch.setattr(servers, "start_broker", start_broker)
     monkeypatch.setattr(servers, "_WAITING", {"kafka": lambda *_, **__: None})
@@ -38,9 +46,6 @@ def test_a_server_gets_the_port_that_it_had(tmp_path: Path, ports: list[int]) ->
 def test_what_runs_already_stays_when_another_server_does_not_start(
     tmp_path: Path, ports: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: Any, **__: Any) -> Process:
-        raise EnvironmentSetupError("it does not start", hint="none")
-
     monkeypatch.setattr(servers, "start_s3_server", refuse)
     before = servers.up(tmp_path, spark=False)
     try:
@@ -49,7 +54,15 @@ def test_what_runs_already_stays_when_another_server_does_not_start(
         assert servers.endpoints(tmp_path) == before
     finally:
         servers.down(tmp_path)
+    assert len(ports) == 1
+
+
+@pytest.mark.usefixtures("ports")
+def test_what_a_call_has_started_ends_again_when_another_server_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers, "start_s3_server", asleep)
+    monkeypatch.setattr(servers, "start_broker", refuse)
     with pytest.raises(EnvironmentSetupError, match="it does not start"):
         servers.up(tmp_path, spark=False, s3=True)
-    assert servers.endpoints(tmp_path) is None, "what this call has started is ended again"
-    assert len(ports) == 1
+    assert servers.endpoints(tmp_path) is None

@@ -270,21 +270,26 @@ def test_a_view_whose_history_is_still_read_is_replaced_and_not_kept(lake: Lake)
     assert right(lake, NEW, "id", "twice", "thrice")
 
 
-def test_a_view_that_was_dropped_while_its_replacement_was_copied_stays_dropped(lake: Lake) -> None:
+@pytest.mark.parametrize("end", [reset, drop])
+def test_a_view_that_another_call_has_ended_while_its_replacement_was_copied_is_left_alone(
+    lake: Lake, end: Any
+) -> None:
     redefine(lake, NEW)
-    dropped: list[str] = []
+    seen: list[str] = []
 
-    def drop_once(step: str) -> None:
-        if step == "kept" and not dropped:
-            dropped.append(step)
-        elif step == "copied" and dropped == ["kept"]:
-            dropped.append(step)
-            drop(lake.project.workspace(), "large")
+    def end_it(step: str) -> None:
+        if step in {"kept", "copied"}:
+            seen.append(step)
+        if seen == ["copied", "kept", "copied"]:  # copies of what is kept come first
+            seen.append("ended")
+            end(lake.project.workspace(), "large")
 
     with pytest.raises(FencedError):
-        replaced(lake.project, on_step=drop_once)
-    assert dropped == ["kept", "copied"]
-    assert not lake.project.workspace().table(lake.declared("large")).output.look().exists
+        replaced(lake.project, on_step=end_it)
+    assert seen == ["copied", "kept", "copied", "ended"]
+    look = lake.project.workspace().table(lake.declared("large")).output.look()
+    assert look.exists == (end is reset)
+    assert lake.shown("large").total() == 0
 
 
 def test_what_cannot_be_replaced_is_refused(lake: Lake) -> None:
