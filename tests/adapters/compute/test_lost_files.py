@@ -34,7 +34,7 @@ def test_groups_may_have_read_all_rows_again_and_rows_only_what_changed(
     (before,) = DeltaTable(uri, version=0).file_uris()
     Path(before).unlink()
     upstreams = {"t": DeltaUpstream("t", TableLocation(uri=uri))}
-    query = object.__new__(kind)
+    query: Any = object.__new__(kind)
     compute = TableCompute(runner=given, output=given, upstreams=upstreams, query=lambda _plan: query)
     plan: Any = SimpleNamespace(consumed=[read])
     if kind is RowwiseQuery:
