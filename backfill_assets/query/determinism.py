@@ -43,6 +43,8 @@ _BY_AN_ORDER: Final = frozenset({"max_by", "min_by"})
 _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERS: Final = frozenset({"array_max", "array_min", "array_sort", "cardinality", "size", "sort_array"})
 """Functions that make the order of a collected array irrelevant, if the array is their only argument."""
+_ASKS: Final = frozenset({"array_contains", "exists", "forall"})
+"""Functions that ask the elements of their first argument, one by one, whatever their order."""
 _AFTER_CALL: Final = frozenset({"filter", "over"})
 _EXACT_TYPES: Final = re.compile(
     r"(STRING|BINARY|BOOLEAN|DATE|TIMESTAMP\w*|TINYINT|SMALLINT|INT|BIGINT|DECIMAL.*)", re.IGNORECASE
@@ -281,12 +283,12 @@ def _spelling(tokens: Sequence[Token]) -> tuple[str, ...]:
 def _is_put_in_order(tokens: Sequence[Token], at: int) -> bool:
     """Whether the argument is a whole collected array: not one of its elements, and not sorted by a comparison function
     of the user's own, for which different elements may be equal."""
-    if at < 2 or tokens[at - 1].token_type != TokenType.L_PAREN or tokens[at - 2].text.lower() not in _ORDERS:
+    if at < 2 or tokens[at - 1].token_type != TokenType.L_PAREN:
         return False
-    after = tokens[_words_after(tokens, at)[1]].token_type
-    # The second argument of sort_array() is ascending or descending.
-    is_sort = tokens[at - 2].text.lower() == "sort_array"
-    return after == TokenType.R_PAREN or (after == TokenType.COMMA and is_sort)
+    name, after = tokens[at - 2].text.lower(), tokens[_words_after(tokens, at)[1]].token_type
+    if after == TokenType.COMMA:
+        return name in _ASKS or name == "sort_array"  # whose second argument is ascending or descending
+    return after == TokenType.R_PAREN and name in _ORDERS
 
 
 def _words_after(tokens: Sequence[Token], at: int) -> tuple[set[str], int]:
