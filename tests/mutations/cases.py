@@ -8,6 +8,7 @@ from tests.mutations.cases_checks import CHECKS
 from tests.mutations.cases_choice import CHOICE
 from tests.mutations.cases_clock import CLOCK
 from tests.mutations.cases_columns import COLUMNS
+from tests.mutations.cases_commands import COMMANDS
 from tests.mutations.cases_computed import COMPUTED
 from tests.mutations.cases_conservation import CONSERVATION
 from tests.mutations.cases_copies import COPIES
@@ -65,5 +66,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
-    *ADDRESSES, *AZURE, *VARIABLES, *FEW, *FOLLOWED,
+    *ADDRESSES, *AZURE, *VARIABLES, *FEW, *FOLLOWED, *COMMANDS,
 )  # fmt: skip

@@ -1,12 +1,14 @@
 """Servers keep their ports, and what ran before stays when another one does not start. Each is a process that only sleeps."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from backfill_assets.adapters.local import servers
+from backfill_assets.adapters.local.servers import SparkNeeds
 from backfill_assets.adapters.runtime.processes import Process, start
 from backfill_assets.errors import EnvironmentSetupError
 
@@ -66,3 +68,42 @@ def test_what_a_call_has_started_ends_again_when_another_server_does_not_start(
     with pytest.raises(EnvironmentSetupError, match="it does not start"):
         servers.up(tmp_path, spark=False, s3=True)
     assert servers.endpoints(tmp_path) is None
+
+
+def test_every_server_keeps_its_port_and_what_reaches_the_store_gets_its_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: dict[str, list[dict[str, Any]]] = {}
+
+    def starts(name: str) -> Callable[..., Process]:
+        def begin(folder: Path, *_: Any, **given: Any) -> Process:
+            started.setdefault(name, []).append(given)
+            return asleep(folder)
+
+        return begin
+
+    for name in ("start_broker", "start_spark_server", "start_s3_server", "start_worker"):
+        monkeypatch.setattr(servers, name, starts(name))
+    monkeypatch.setattr(
+        servers, "start_master", lambda folder, master: starts("start_master")(folder, port=master.port)
+    )
+    for name in ("wait_for_master", "wait_for_worker"):
+        monkeypatch.setattr(servers, name, lambda *_, **__: None)
+    monkeypatch.setattr(
+        servers, "_WAITING", dict.fromkeys(("kafka", "spark", "s3", "spark-master"), lambda *_, **__: None)
+    )
+    monkeypatch.setattr(servers, "s3_environment", lambda _folder, *, port: {"AWS_ENDPOINT_URL": f"at {port}"})
+    monkeypatch.setattr(servers, "spark_conf", lambda **_: {})
+    needs = SparkNeeds(stores=frozenset({"s3"}), cluster=True)
+    try:
+        for _ in range(2):
+            servers.up(tmp_path, s3=True, needs=needs)
+            assert len(servers.down(tmp_path)) == 6
+    finally:
+        servers.down(tmp_path)
+    for name in ("start_broker", "start_spark_server", "start_s3_server", "start_master"):
+        before, after = (each["port"] for each in started[name])
+        assert before == after, name
+    store = {"AWS_ENDPOINT_URL": f"at {started['start_s3_server'][0]['port']}"}
+    assert [each["variables"] for each in started["start_worker"]] == [store] * 4
+    assert [each["variables"] for each in started["start_spark_server"]] == [store] * 2

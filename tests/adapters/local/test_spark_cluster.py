@@ -30,11 +30,12 @@ class Started:
 
     def __init__(self) -> None:
         self.shown: list[str] = []
+        self.environment: Mapping[str, str] = {}
 
     def __call__(self, command: Sequence[str], *, folder: Path, log: Path, environment: Mapping[str, str]) -> Process:
         """Start nothing."""
         assert log.parent == folder
-        self.shown = [*command, *environment.values()]
+        self.shown, self.environment = [*command, *environment.values()], environment
         return ME
 
 
@@ -80,8 +81,10 @@ def test_nobody_else_can_send_programs_to_it_or_end_them(program: str, tmp_path:
         "spark.ui.killEnabled": "false",
         "spark.master.ui.decommission.allow.mode": "DENY",
         "spark.master.rest.enabled": "false",
+        "spark.ui.filters": "org.apache.spark.ui.JWSFilter",
     }
     assert closed.items() <= lines.items()
+    assert started.environment["SPARK_LOCAL_IP"] == "127.0.0.1", "it listens for this machine alone"
 
 
 def test_a_worker_that_has_died_does_not_count() -> None:

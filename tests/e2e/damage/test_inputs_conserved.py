@@ -74,8 +74,7 @@ def test_a_damaged_file_of_few_changes_is_named(lake: Lake) -> None:
     assert lake.project.check("joined").passed
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("view", ["rows", "groups"])
+@pytest.mark.parametrize("view", one_in_gate("rows", "groups"))
 def test_files_of_a_change_data_feed_are_missed_by_what_they_say_themselves(lake: Lake, view: str) -> None:
     lake.project.refresh(view)
     DeltaTable(lake.path("base")).update(updates={"amount": "amount + 100"}, predicate="id < 5")
@@ -159,9 +158,8 @@ def test_each_part_that_reads_a_table_is_counted_by_the_columns_that_it_reads(la
         assert f"epoch 1: Spark read 30 rows of {READ_AS['rows']} of 'base', expected 40" in said
 
 
-@pytest.mark.full
 @pytest.mark.parametrize(
-    "query", ["SELECT 1 AS one FROM base ORDER BY one LIMIT 1", VIEWS["rows"] + " ORDER BY id LIMIT 2"]
+    "query", one_in_gate("SELECT 1 AS one FROM base ORDER BY one LIMIT 1", VIEWS["rows"] + " ORDER BY id LIMIT 2")
 )
 def test_a_limit_may_end_a_scan_early(lake: Lake, query: str) -> None:
     lake.view("few", query, lake.table("base"))
@@ -171,7 +169,6 @@ def test_a_limit_may_end_a_scan_early(lake: Lake, query: str) -> None:
     assert lake.project.check("few").passed
 
 
-@pytest.mark.full
 def test_groups_are_computed_again_of_all_keys_that_were_read(lake: Lake) -> None:
     query = "SELECT id % 3 AS part, min(amount) AS least FROM base GROUP BY id % 3"
     lake.view("parts", query, lake.table("base"), strategy="arrangement")
@@ -241,7 +238,6 @@ def test_files_whose_rows_the_log_does_not_say_are_counted_by_their_footers(lake
     assert f"epoch 1: Spark read 30 rows of {READ_AS[view]} of 'base', expected 40" in said
 
 
-@pytest.mark.full
 def test_captured_changes_are_missed_when_they_are_read_again(lake: Lake) -> None:
     lake.view("kept", VIEWS["rows"], lake.table("base"), strategy="rearranged")
     lake.project.refresh("kept", Limits(chunk_rows=ROWS, max_rows=ROWS))

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from backfill_assets.adapters.state.state_store import Lease
+from backfill_assets.app.lifecycle import reset
 from backfill_assets.core.epoch.staged_folders import StagedFolder
 from tests.support.commits import losers
 from tests.support.lake import Lake
@@ -22,6 +23,9 @@ def test_captured_rows_that_a_dead_run_has_drained_go(tmp_path: Path) -> None:
     place.mkdir(parents=True)
     lake.project.refresh("large")
     assert not place.exists()
+    place.mkdir(parents=True)
+    reset(lake.project.workspace(), "large")
+    assert not place.exists(), "what a life has captured goes with it"
 
 
 @pytest.mark.parametrize("new", [0, 1])

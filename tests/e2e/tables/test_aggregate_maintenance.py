@@ -198,7 +198,6 @@ def test_a_group_that_is_inserted_and_deleted_in_one_batch_gives_no_row(spark: "
     assert view.change([row("a", i=1)], [row("a", i=1)], never(spark)) == []
 
 
-@pytest.mark.full
 def test_a_group_with_nothing_but_nulls_has_null_results(spark: "SparkSession") -> None:
     view = View(spark, "SELECT g, sum(i) AS s, avg(m) AS a, min(f) AS x, sum(f) AS sf, count(i) AS n FROM t GROUP BY g")
     one = row("a", i=1, m=Decimal(1), f=math.nan)

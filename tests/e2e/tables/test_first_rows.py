@@ -80,6 +80,15 @@ def test_changes_are_followed_while_enough_rows_are_known(lake: Lake, name: str)
     assert lake.shown(name) != Counter()
 
 
+@pytest.mark.parametrize("name", ["copies", "whole"])
+def test_rows_come_in_the_order_that_the_query_says_and_nulls_where_it_says(lake: Lake, name: str) -> None:
+    view(lake, name, refresh_mode="incremental")
+    refreshed(lake, name)
+    lake.append("orders", [{"id": 60, "amount": 600, "note": "n9"}])
+    lake.sql("orders", "UPDATE {t} SET amount = NULL WHERE id = 29")
+    assert refreshed(lake, name) == ("linear", "")
+
+
 def test_a_view_that_lost_rows_is_computed_in_full_and_goes_on(lake: Lake) -> None:
     view(lake, "keyed", refresh_mode="incremental")
     refreshed(lake, "keyed")
