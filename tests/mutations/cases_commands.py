@@ -216,4 +216,11 @@ COMMANDS: tuple[Mutation, ...] = (
         new="_keys_done(upstream.name, table), columns, Scratch(table=place.table, path=place.path, uses=place.uses))",
         tests=(f"{READ}::test_groups_are_computed_again_of_all_keys_that_were_read",),
     ),
+    Mutation(
+        name="a large view of which all rows go keeps them",
+        file="backfill_assets/adapters/compute/table_compute.py",
+        old='            stays = old.is_empty and not counts["insert"]',
+        new='            stays = not counts["insert"]',
+        tests=("tests/e2e/tables/test_layout.py::test_a_large_view_of_which_all_rows_go_is_empty",),
+    ),
 )

@@ -84,7 +84,7 @@ def test_changes_are_followed_while_enough_rows_are_known(lake: Lake, name: str)
 def test_rows_come_in_the_order_that_the_query_says_and_nulls_where_it_says(lake: Lake, name: str) -> None:
     view(lake, name, refresh_mode="incremental")
     refreshed(lake, name)
-    lake.append("orders", [{"id": 60, "amount": 600, "note": "n9"}])
+    lake.append("orders", [{"id": 60 + at, "amount": 600 + at, "note": "n9"} for at in range(3)])
     lake.sql("orders", "UPDATE {t} SET amount = NULL WHERE id = 29")
     assert refreshed(lake, name) == ("linear", "")
 

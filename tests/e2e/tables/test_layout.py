@@ -211,6 +211,16 @@ def is_overlapping(files: dict[str, list[Any]], column: str) -> bool:
     return any(low <= high for (_, high), (low, _) in pairwise(spans))
 
 
+def test_a_large_view_of_which_all_rows_go_is_empty(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rule_choice, "LARGE", 100)
+    view_of(lake, "rows")
+    lake.project.refresh("rows")
+    lake.sql("orders", "DELETE FROM {t}")
+    record = lake.project.refresh("rows").report.record
+    assert (record.why_full, record.rows_total) == ("many_changes", 0)
+    assert lake.shown("rows").total() == 0
+
+
 @pytest.mark.parametrize(
     ("name", "is_read"),
     [(name, is_read) for name in QUERIES for is_read in (False, True)]
