@@ -205,6 +205,10 @@ def test_a_group_with_nothing_but_nulls_has_null_results(spark: "SparkSession") 
     view.change([one], [])
     view.check()
     assert bag(view.stored, view.query.output_columns) == Counter([("a", None, None, None, None, 0)])
+    by_arithmetic = View(spark, "SELECT g, sum(i) AS s, avg(i) AS a FROM t GROUP BY g")
+    by_arithmetic.change([], [row("a", i=1), row("a")])
+    by_arithmetic.change([row("a", i=1)], [], never(spark))
+    assert bag(by_arithmetic.stored, by_arithmetic.query.output_columns) == Counter([("a", None, None)])
 
 
 def test_the_upstream_is_not_read_where_arithmetic_is_enough(spark: "SparkSession") -> None:
