@@ -211,18 +211,11 @@ RELATIONAL: tuple[Mutation, ...] = (
         tests=(QUERY,),
     ),
     Mutation(
-        name="any function may take a collected array and more",
+        name="a collected array is sorted by a comparison that finds different elements equal",
         file="backfill_assets/query/determinism.py",
         old='        return name in _ASKS or name == "sort_array"',
         new="        return True",
         tests=("tests/query/test_relational.py",),
-    ),
-    Mutation(
-        name="a collected array is sorted by a comparison that finds different elements equal",
-        file="backfill_assets/query/determinism.py",
-        old="    return after == TokenType.R_PAREN and name in _ORDERS",
-        new="return after in {TokenType.R_PAREN, TokenType.COMMA}",
-        tests=(QUERY,),
     ),
     Mutation(
         name="the first value of a group is left to chance",
