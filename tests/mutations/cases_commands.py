@@ -223,4 +223,14 @@ COMMANDS: tuple[Mutation, ...] = (
         new='            stays = not counts["insert"]',
         tests=("tests/e2e/tables/test_layout.py::test_a_large_view_of_which_all_rows_go_is_empty",),
     ),
+    Mutation(
+        name="the hidden sum of a group of which only nulls are left is 0",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old='f"CASE WHEN sum(__n_{call.argument} * {SIGN}) > 0 THEN sum(IF({_INSERTED}, {name}, {gone})) END"',
+        new='f"sum(IF({_INSERTED}, {name}, {gone}))"',
+        tests=(
+            "tests/e2e/tables/test_aggregate_maintenance.py::test_a_group_with_nothing_but_nulls_has_null_results",
+            "tests/e2e/tables/test_aggregate_views.py::test_groups_of_which_only_nulls_are_left_are_proved",
+        ),
+    ),
 )

@@ -205,7 +205,9 @@ def _sum(call: Call, kind: str) -> _State:
         value, kind = _counted(kind, value), _COUNTED
     precision, scale = (19, 0) if kind in _INTEGRAL else _decimal(call, kind)
     gone = f"-{name}" if precision <= _LONGEST_NEGATED else _negative(name, scale)
-    return _State(name, f"CAST({value} AS DECIMAL(38,{scale}))", f"sum(IF({_INSERTED}, {name}, {gone}))")
+    # Where no value is left, the sum is what it is of rows that never had one.
+    merged = f"CASE WHEN sum(__n_{call.argument} * {SIGN}) > 0 THEN sum(IF({_INSERTED}, {name}, {gone})) END"
+    return _State(name, f"CAST({value} AS DECIMAL(38,{scale}))", merged)
 
 
 def _unit(kind: str) -> str:

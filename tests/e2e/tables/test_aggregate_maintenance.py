@@ -111,6 +111,8 @@ class View:
         ]
         expected = Counter(tuple(map(comparable, row)) for row in batch.collect())
         assert bag(self.stored, visible) == expected
+        every = self.schema.fieldNames()
+        assert bag(self.stored, every) == bag(stored(self.query, self.upstream()).collect(), every), "hidden columns"
 
 
 def tuple_of(row: Any, names: list[str]) -> Any:
@@ -208,6 +210,7 @@ def test_a_group_with_nothing_but_nulls_has_null_results(spark: "SparkSession") 
     by_arithmetic = View(spark, "SELECT g, sum(i) AS s, avg(i) AS a FROM t GROUP BY g")
     by_arithmetic.change([], [row("a", i=1), row("a")])
     by_arithmetic.change([row("a", i=1)], [], never(spark))
+    by_arithmetic.check()
     assert bag(by_arithmetic.stored, by_arithmetic.query.output_columns) == Counter([("a", None, None)])
 
 

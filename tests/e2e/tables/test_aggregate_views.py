@@ -111,3 +111,19 @@ def test_older_files_of_the_upstream_are_needed_only_where_a_group_loses_its_ext
     lake.project.refresh("greatest", Limits(chunk_rows=1))
     for name, query in (("counted", counted), ("greatest", greatest)):
         assert lake.found(name, ["parity", "found"]) == lake.expected(name, query, "orders") != Counter()
+
+
+def test_groups_of_which_only_nulls_are_left_are_proved(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("base", [{"id": 1, "k": 1, "v": 5}, {"id": 2, "k": 1, "v": None}, {"id": 3, "k": 2, "v": 7}])
+    sums = "SELECT a.k, count(*) AS n, sum(a.v) AS s, avg(a.v) AS m FROM base a{} GROUP BY a.k"
+    lake.view("grouped", sums.format(""), lake.table("base"))
+    lake.view("joined", sums.format(" JOIN base b ON a.id = b.id"), lake.table("base"), refresh_mode="incremental")
+    for statement in ("", "UPDATE {t} SET v = NULL WHERE id = 1"):
+        if statement:
+            lake.sql("base", statement)
+        for name in ("grouped", "joined"):
+            lake.project.refresh(name)
+            assert lake.shown(name) == lake.expected(name, lake.declared(name).text, "base")
+            lake.passes(name, ["exactly_once"])
+    assert (1, 2, None, None) in lake.shown("joined")
