@@ -41,7 +41,7 @@ _OF_EQUAL_VALUES: Final = frozenset({"listagg", "mode", "string_agg"})
 _BY_AN_ORDER: Final = frozenset({"max_by", "min_by"})
 """Functions that give a value of the row that comes first: the same one, if rows are ordered by that value in the end."""
 _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
-_ORDERS: Final = frozenset({"array_max", "array_min", "array_sort", "cardinality", "size", "sort_array"})
+_ORDERS: Final = frozenset({"array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"})
 """Functions that make the order of a collected array irrelevant, if the array is their only argument."""
 _ASKS: Final = frozenset({"array_contains", "exists", "forall"})
 """Functions that ask the elements of their first argument, one by one, whatever their order."""
