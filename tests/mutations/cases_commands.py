@@ -233,4 +233,11 @@ COMMANDS: tuple[Mutation, ...] = (
             "tests/e2e/tables/test_aggregate_views.py::test_groups_of_which_only_nulls_are_left_are_proved",
         ),
     ),
+    Mutation(
+        name="NaN among keys is in no range",
+        file="backfill_assets/adapters/compute/key_ranges.py",
+        old="    if key[0].type in FLOATING:",
+        new="    if False:",
+        tests=("tests/e2e/tables/test_arrangement.py::test_nan_is_beyond_every_end_though_no_statistics_tell_of_it",),
+    ),
 )

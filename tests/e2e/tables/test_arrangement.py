@@ -1,6 +1,7 @@
 """Strategy `arrangement` on real Delta tables: exact at every epoch, although the table changes and is vacuumed
 meanwhile."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -48,6 +49,14 @@ def test_rows_on_both_sides_of_an_end_within_a_leading_value_are_read(lake: Lake
     ):
         found = [(row.a, row.b) for row in in_ranges(rows, upstream, ranges).collect()]
         assert Counter(found) == Counter(expected)
+
+
+def test_nan_is_beyond_every_end_though_no_statistics_tell_of_it(lake: Lake, spark: SparkSession) -> None:
+    lake.append("floats", [{"x": 1.5}, {"x": math.nan}])
+    upstream = DeltaUpstream(name="floats", location=TableLocation(uri=lake.path("floats")), key=lambda: ("x",))
+    rows = spark.read.format("delta").load(lake.path("floats"))
+    assert in_ranges(rows, upstream, [KeyRange(after=("10.0",), upto=None)]).count() == 1
+    assert in_ranges(rows, upstream, [KeyRange(after=None, upto=("10.0",))]).count() == 1
 
 
 def chunk(rows: int) -> Limits:
