@@ -38,12 +38,10 @@ def equal_to_records(case: Case) -> Outcome:
         nowhere = {name: sorted(each.unprovable) for name, each in found.items() if each.unprovable or _forgetful(each)}
         if nowhere:
             places = "; ".join(
-                f"{name}, partitions {', '.join(map(str, gone))}" if gone else f"{name}, whose topic is compacted"
+                f"{name}: partition {', '.join(map(str, gone))} in part" if gone else f"{name}: its topic is compacted"
                 for name, gone in nowhere.items()
             )
-            summary = (
-                f"cannot be proved: records of which the groups were computed may exist nowhere any more: {places}"
-            )
+            summary = f"cannot be proved: not all records from which the groups were computed are there: {places}"
             return Outcome(passed=False, unproved=True, summary=summary, facts={"not_provable": nowhere})
     derived = _derived(case, found)
     result = _difference(case, derived, found, before, None if isinstance(written, Everything) else written)

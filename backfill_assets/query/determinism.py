@@ -43,8 +43,6 @@ _BY_AN_ORDER: Final = frozenset({"max_by", "min_by"})
 _COLLECTS: Final = frozenset({"array_agg", "collect_list", "collect_set"})
 _ORDERS: Final = frozenset({"array_max", "array_min", "array_size", "array_sort", "cardinality", "size", "sort_array"})
 """Functions that make the order of a collected array irrelevant, if the array is their only argument."""
-_ASKS: Final = frozenset({"array_contains", "exists", "forall"})
-"""Functions that ask the elements of their first argument, one by one, whatever their order."""
 _AFTER_CALL: Final = frozenset({"filter", "over"})
 _EXACT_TYPES: Final = re.compile(
     r"(STRING|BINARY|BOOLEAN|DATE|TIMESTAMP\w*|TINYINT|SMALLINT|INT|BIGINT|DECIMAL.*)", re.IGNORECASE
@@ -287,7 +285,8 @@ def _is_put_in_order(tokens: Sequence[Token], at: int) -> bool:
         return False
     name, after = tokens[at - 2].text.lower(), tokens[_words_after(tokens, at)[1]].token_type
     if after == TokenType.COMMA:
-        return name in _ASKS or name == "sort_array"  # whose second argument is ascending or descending
+        # The second argument of array_contains() is a value, and that of sort_array() is ascending or descending.
+        return name in {"array_contains", "sort_array"}
     return after == TokenType.R_PAREN and name in _ORDERS
 
 

@@ -1,4 +1,4 @@
-"""Faults of commands and servers, and of what is counted and compared, that once only the full proof found."""
+"""Faults of commands and servers, and of what is counted and compared."""
 
 from tests.mutations.mutation import Mutation
 

@@ -15,7 +15,7 @@ LOST = "tests/adapters/compute/test_lost_files.py"
 CHAINS = "tests/e2e/tables/test_view_chains.py"
 BUSY = "tests/e2e/kills/test_survival.py::test_maintaining_a_busy_table_is_not_stopped_by_an_epoch_in_between"
 TAKEOVER = "tests/e2e/kills/test_takeover.py::test_what_a_dead_run_has_staged_goes"
-PASSES = "tests/e2e/damage/test_checks_since.py::test_a_pass_that_is_not_of_an_epoch_that_is_looked_at_proves_nothing"
+PASSES = "tests/e2e/damage/test_checks_since.py::test_a_pass_of_another_epoch_or_of_a_later_version_does_not_count"
 COMPACTED = "tests/e2e/kafka/test_kafka_compaction.py"
 
 FOLLOWED: tuple[Mutation, ...] = (
@@ -180,7 +180,7 @@ FOLLOWED: tuple[Mutation, ...] = (
         file="backfill_assets/adapters/local/servers.py",
         old="last=state.ports.get(_KAFKA)",
         new="last=None",
-        tests=("tests/adapters/local/test_servers.py::test_a_server_gets_the_port_that_it_had",),
+        tests=("tests/adapters/local/test_servers.py::test_servers_are_asked_for_the_ports_that_they_had",),
     ),
     Mutation(
         name="what ran before ends with what does not start",
@@ -197,7 +197,8 @@ FOLLOWED: tuple[Mutation, ...] = (
         old="            _stop(folder, spared=before)\n",
         new="",
         tests=(
-            "tests/adapters/local/test_servers.py::test_what_a_call_has_started_ends_again_when_another_server_does_not_start",
+            "tests/adapters/local/test_servers.py::"
+            "test_what_a_call_has_started_ends_again_when_another_server_does_not_start",
         ),
     ),
     Mutation(
@@ -243,5 +244,22 @@ FOLLOWED: tuple[Mutation, ...] = (
         old=", rounded=True)",
         new=")",
         tests=("tests/e2e/damage/test_checks_since.py::test_the_last_digit_of_a_sum_of_floats_is_no_violation",),
+    ),
+    Mutation(
+        name="what was refused and staged stays once it was corrected",
+        file="backfill_assets/core/epoch/protocol.py",
+        old="    parts.ledger.left_behind = True  # what was refused may have been staged\n",
+        new="",
+        tests=("tests/core/epoch/test_run_loop.py",),
+    ),
+    Mutation(
+        name="samples of a compacted topic do not count",
+        file="backfill_assets/app/proof_samples.py",
+        old="    return [Sampled(sample=each, columns=source.bronze_columns, counted=counted) for each in samples]",
+        new="    return [Sampled(sample=each, columns=source.bronze_columns, counted=None) for each in samples]",
+        tests=(
+            "tests/e2e/damage/test_second_reader.py::"
+            "test_records_read_again_are_in_the_source_and_in_its_views_as_they_are",
+        ),
     ),
 )

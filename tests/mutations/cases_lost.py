@@ -298,7 +298,7 @@ LOST: tuple[Mutation, ...] = (
         new="            if self.host != HOST or self.token is None:",
         tests=(
             "tests/adapters/spark/test_lost_session.py::"
-            "test_a_token_is_sent_to_this_machine_through_tls_where_tls_is_asked_for",
+            "test_a_server_on_this_machine_is_reached_as_spark_does_where_tls_is_asked_for",
         ),
     ),
 )

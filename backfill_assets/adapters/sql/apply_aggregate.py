@@ -205,7 +205,7 @@ def _sum(call: Call, kind: str) -> _State:
         value, kind = _counted(kind, value), _COUNTED
     precision, scale = (19, 0) if kind in _INTEGRAL else _decimal(call, kind)
     gone = f"-{name}" if precision <= _LONGEST_NEGATED else _negative(name, scale)
-    # Where no value is left, the sum is what it is of rows that never had one.
+    # A group without values has no sum, as where it is computed from its rows.
     merged = f"CASE WHEN sum(__n_{call.argument} * {SIGN}) > 0 THEN sum(IF({_INSERTED}, {name}, {gone})) END"
     return _State(name, f"CAST({value} AS DECIMAL(38,{scale}))", merged)
 

@@ -273,10 +273,12 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
 
 
 def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan, budget: int) -> Plan | None:
-    """A plan over what exists now, instead of one that cannot be carried out; None if it would read the same."""
+    """A plan over what exists now, instead of one that cannot be carried out; None if it would read the same. A rival that
+    has planned the epoch since is met here, one that has committed it where this run commits."""
     step = decided(parts, last, budget)
     if step is None or step.reads == refused.reads:
         return None
+    parts.ledger.left_behind = True  # what was refused may have been staged
     return _entered(parts, last, step)
 
 

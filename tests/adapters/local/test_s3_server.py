@@ -4,7 +4,6 @@ import re
 import stat
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,12 +15,11 @@ from backfill_assets.adapters.local.s3_server import s3_environment, start_s3_se
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(s3_server, "s3_server_jars", lambda: ())
     monkeypatch.setattr(s3_server, "start", lambda *_, **__: None)
-    return tmp_path / "läger"
+    return tmp_path / "läger 雪"
 
 
 def started(folder: Path, port: int) -> Mapping[str, str]:
-    unused: Any = start_s3_server(folder, port=port)
-    del unused
+    start_s3_server(folder, port=port)
     return s3_environment(folder, port=port)
 
 

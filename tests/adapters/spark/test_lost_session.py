@@ -182,7 +182,7 @@ def test_a_server_is_asked_for_signs_of_life() -> None:
         assert KEEPALIVE.items() <= dict(_channel(url)._channel_options).items()
 
 
-def test_a_token_is_sent_to_this_machine_through_tls_where_tls_is_asked_for() -> None:
+def test_a_server_on_this_machine_is_reached_as_spark_does_where_tls_is_asked_for() -> None:
     class OpenedError(Exception):
         pass
 

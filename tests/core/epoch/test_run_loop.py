@@ -373,19 +373,48 @@ class Meanwhile:
         return self.inner.next(position, **given)
 
 
-@pytest.mark.parametrize("committed", [True, False])
-def test_a_rival_that_goes_on_while_refused_rows_are_planned_anew_has_won(committed: bool) -> None:
-    world = make(4)
-
-    def rival() -> None:
-        produce(world, 3)
-        crash = CrashPoint("planned" if committed else "staged", at=2 if committed else 1)
-        with pytest.raises(Crash):
-            world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=crash))
-
-    mine = replace(world.parts(SOURCE), compute=Strict(world, least=6), decider=Meanwhile(world.decider(SOURCE), rival))
-    report = world.refresh(SOURCE, parts=mine)
-    assert report.stopped is (Stop.FENCED if committed else Stop.CAUGHT_UP)
+def corrected(world: World, meanwhile: Callable[[], object]) -> RunReport:
+    """A run whose first plan is refused, while something happens before it plans anew; all is right after the next run."""
+    parts = replace(
+        world.parts(SOURCE), compute=Strict(world, least=6), decider=Meanwhile(world.decider(SOURCE), meanwhile)
+    )
+    report = world.refresh(SOURCE, parts=parts)
+    assert parts.ledger.left_behind, "what was refused is swept"
     world.refresh(SOURCE)
     assert right(world)
     assert max(world.table(SOURCE).rows.values()) == 1
+    return report
+
+
+def test_what_was_refused_is_planned_anew_though_a_rival_has_died_over_it() -> None:
+    world = make(4)
+
+    def die() -> None:
+        produce(world, 3)
+        with pytest.raises(Crash):
+            world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=CrashPoint("staged")))
+
+    assert corrected(world, die).stopped is Stop.CAUGHT_UP
+
+
+def test_a_rival_that_has_gone_on_while_refused_rows_are_planned_anew_has_won() -> None:
+    world = make(4)
+
+    def go_on() -> None:
+        produce(world, 3)
+        with pytest.raises(Crash):
+            world.refresh(SOURCE, parts=world.parts(SOURCE, on_step=CrashPoint("planned", at=2)))
+
+    assert corrected(world, go_on).stopped is Stop.FENCED
+
+
+def test_a_rival_that_has_replaced_the_plan_meanwhile_has_won() -> None:
+    world = make(4)
+
+    def replace_it() -> None:
+        produce(world, 3)
+        (plans,) = world.ledger.plans.values()
+        plans.append(plans[-1].model_copy(update={"expected_seconds": 9.0}))
+
+    assert corrected(world, replace_it).stopped is Stop.FENCED
+    assert [len(plans) for plans in world.ledger.plans.values()] == [3], "that of the rival, and of the next epoch"

@@ -227,7 +227,9 @@ def test_nothing_is_left_beside_a_view_that_is_forgotten_or_dropped(lake: Lake) 
     assert beside(lake) == {"replaced"}
     forget_replaced(lake.project.workspace(), "large")
     assert beside(lake) == set()
-    assert lake.project.workspace().state.ledger().incarnations("views/large") == planned, "plans of the replacement"
+    assert lake.project.workspace().state.ledger().incarnations("views/large") == planned, (
+        "plans of the replacement go with it"
+    )
     assert rows(lake).total() > 0
     redefine(lake, GROUPS)
     replaced(lake.project)

@@ -273,7 +273,9 @@ def test_a_parent_that_yields_to_its_views_ends_early_while_one_is_behind_its_bo
     assert (waiting.stopped, waiting.epochs) == (Stop.WAITING, [])
     assert "view 'second'" in waiting.detail
     assert "another-run" in waiting.detail
-    assert not dependents.awaited_view(lake.project.workspace(), "first", run_id="another-run"), "it comes later there"
+    assert not dependents.awaited_view(lake.project.workspace(), "first", run_id="another-run"), (
+        "that run refreshes the view itself"
+    )
     assert lake.project.refresh("first", Limits()).report.epochs, "who does not ask for it does not wait"
 
     lake.append("base", [{"id": 106, "v": 1, "name": "waits"}])
