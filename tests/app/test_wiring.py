@@ -10,6 +10,7 @@ import pytest
 from deltalake import write_deltalake
 
 from backfill_assets import KafkaConnector, SparkResource, StateStore, delta_table, kafka_source, materialized_view
+from backfill_assets.adapters.spark.reaching_runner import ReachingRunner
 from backfill_assets.app.dry_run import Planned, plan
 from backfill_assets.app.status import status
 from backfill_assets.app.workspace import Workspace
@@ -57,13 +58,41 @@ def test_what_is_not_declared_is_refused_with_what_there_is(workspace: Workspace
 
 @pytest.mark.parametrize(("query", "at_once"), [("SELECT id FROM events", False), (TOTAL, True)])
 def test_groups_take_all_captured_rows_at_once_as_they_may_need_the_newest_version(
-    tmp_path: Path, query: str, at_once: bool
+    tmp_path: Path, query: str, at_once: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     events = delta_table("events", path="lake/events", primary_key="id")
     view = materialized_view("v", query=query, upstreams=[events], strategy="rearranged")
     write_deltalake(str(tmp_path / "lake" / "events"), pa.table({"id": [1], "v": [2]}), configuration=FEED)
+    monkeypatch.setenv("BACKFILL_SPOOL_BYTES", "123")
     decider: Any = workspace_of(tmp_path, view).table(view).parts.decider
-    assert decider.histories["rearranged"].at_once == at_once
+    history = decider.histories["rearranged"]
+    assert (history.at_once, history.limit) == (at_once, 123)
+
+
+@pytest.mark.parametrize(
+    "upstreams",
+    [(CLICKS, kafka_source("visits", topic="v", schema="id LONG")), (EVENTS, delta_table("more", path="lake/more"))],
+)
+def test_histories_are_read_in_the_order_that_is_declared(tmp_path: Path, upstreams: Any) -> None:
+    for name in ("events", "more"):
+        write_deltalake(str(tmp_path / "lake" / name), pa.table({"id": [1]}), configuration=FEED)
+    first, second = (each.name for each in upstreams)
+    query = f"SELECT id FROM {first} UNION ALL SELECT id FROM {second}"
+    view = materialized_view("v", query=query, upstreams=upstreams, backfill_order=[second, first])
+    sources = [each for each in upstreams if isinstance(each, KafkaSource)]
+    decider: Any = workspace_of(tmp_path, *sources, view).table(view).parts.decider
+    assert decider.order == view.backfill_order == {first: frozenset({second})}
+
+
+@pytest.mark.parametrize("storage", [None, {"provider": "s3", "endpoint": "http://127.0.0.1:1", "region": "r"}])
+def test_spark_reaches_the_stores_of_tables_before_it_reads_them(
+    tmp_path: Path, storage: dict[str, str] | None
+) -> None:
+    given: dict[str, Any] = {"path": "lake/base"} if storage is None else {"path": "s3://raw/base", "storage": storage}
+    view = materialized_view("v", query="SELECT id FROM base", upstreams=[delta_table("base", **given)])
+    runner: Any = workspace_of(tmp_path, view).inputs(view).runner
+    assert isinstance(runner, ReachingRunner)
+    assert [each.uri for each in runner._tables()] == ([] if storage is None else ["s3://raw/base"])
 
 
 def test_the_views_that_read_a_table_are_found(workspace: Workspace) -> None:

@@ -54,6 +54,7 @@ from tests.mutations.cases_stored import STORED
 from tests.mutations.cases_stores import STORES
 from tests.mutations.cases_tables import OVER_TABLES
 from tests.mutations.cases_texts import TEXTS
+from tests.mutations.cases_together import TOGETHER
 from tests.mutations.cases_touched import TOUCHED
 from tests.mutations.cases_values import VALUES
 from tests.mutations.cases_variables import VARIABLES
@@ -66,5 +67,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
-    *ADDRESSES, *AZURE, *VARIABLES, *FEW, *FOLLOWED, *COMMANDS,
+    *ADDRESSES, *AZURE, *VARIABLES, *FEW, *FOLLOWED, *COMMANDS, *TOGETHER,
 )  # fmt: skip

@@ -241,6 +241,9 @@ def test_addresses_for_a_log_elsewhere_are_absolute_and_encoded_as_uris() -> Non
     file = DataFile(action)
     assert file.absolute("/lake/my table")["path"] == "file:///lake/my%20table/part=a%2520b/f.parquet"
     assert file.absolute("s3://bucket/t")["path"] == "s3://bucket/t/part=a%2520b/f.parquet"
+    assert file.absolute("s3://bucket/t")["partitionValues"] == {}
+    parted = DataFile({**action, "partitionValues": {"day": "1", "part": None}})
+    assert parted.absolute("s3://bucket/t")["partitionValues"] == {"day": "1", "part": None}
     shared = DataFile({**action, "path": "s3://other/f.parquet"})
     assert shared.absolute("/lake/t")["path"] == "s3://other/f.parquet"
 

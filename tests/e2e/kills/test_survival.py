@@ -122,6 +122,26 @@ def test_maintaining_a_busy_table_is_not_stopped_by_an_epoch_in_between(orders: 
         maintain(workspace, "large")
 
 
+def test_a_ledger_that_was_lost_is_rebuilt_and_a_drop_deletes_the_plans_of_all_lives(orders: Project) -> None:
+    orders.refresh("large", CHUNKED)
+    reset(orders.workspace(), "large")
+    orders.refresh("large", CHUNKED)
+    ledger = orders.workspace().state.ledger()
+    assert len(ledger.incarnations("views/large")) == 2
+    shutil.move(orders.root / "warehouse" / "_state" / "plans", orders.root / "plans")
+    with pytest.raises(StateLostError):
+        orders.refresh("large")
+    assert "large" in " ".join(rebuild(orders.workspace()))
+    more(orders, 12)
+    orders.refresh("orders")
+    orders.refresh("large")
+    assert_exact(orders, rows=24)
+    shutil.copytree(orders.root / "plans", orders.root / "warehouse" / "_state" / "plans", dirs_exist_ok=True)
+    assert len(ledger.incarnations("views/large")) == 2
+    drop(orders.workspace(), "large")
+    assert ledger.incarnations("views/large") == set()
+
+
 def test_files_that_were_committed_outlive_a_sweep_though_the_log_forgot_their_commits(orders: Project) -> None:
     orders.refresh("large", CHUNKED)
     output = table_of(orders, "large").output

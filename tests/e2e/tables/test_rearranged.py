@@ -126,6 +126,27 @@ def test_what_comes_while_files_are_read_is_captured_and_every_epoch_equals_the_
     finish(lake)
 
 
+def test_rows_and_groups_are_exact_after_each_part_of_what_was_captured(lake: Lake) -> None:
+    groups = "SELECT v, count(*) AS n, min(id) AS least FROM base GROUP BY v"
+    lake.view("groups", groups, lake.table("base"), strategy="rearranged")
+
+    def epoch(view: str, limits: Limits) -> bool:
+        done = refresh(lake.project.workspace(), view, limits, run_id=view).report.record
+        check(lake, "exactly_once", view=view)
+        return done.live
+
+    views = ("large", "groups")
+    assert not any(epoch(view, CHUNK) for view in views)
+    change(lake, 0)
+    for _ in range(FILES - 1):
+        assert not any(epoch(view, CHUNK) for view in views)
+    few = Limits(chunk_rows=1, max_rows=1)
+    steps = {view: next(at for at in range(1, 10) if epoch(view, few)) for view in views}
+    assert steps["large"] > 2, "captured versions are drained one by one"
+    assert lake.found("large", COLUMNS) == lake.expected("large", QUERY, "base")
+    assert lake.shown("groups") == lake.expected("groups", groups, "base")
+
+
 def test_it_finishes_exact_though_log_and_files_are_cleaned_away_behind_it(lake: Lake) -> None:
     for number in range(FILES - 1):
         lake.project.refresh("large", CHUNK)

@@ -205,6 +205,9 @@ def test_runs_shorten_the_log_of_a_table_and_forget_its_old_plans(lake: Lake, mo
         refresh(lake, "first")
     log, plans = Path(lake.location("first"), "_delta_log"), lake.project.root / "warehouse" / "_state" / "plans"
     assert not (log / f"{1:020d}.json").exists()
+    assert len(DeltaTable(lake.location("first")).file_uris()) > 1
+    maintain(lake.project.workspace(), "first")
+    assert len(DeltaTable(lake.location("first")).file_uris()) == 1, "files are compacted"
     assert len(list(plans.rglob("views/first/**/*.json"))) == 1 < lake.project.record("first").epoch - begun
     exact(lake, "first", FIRST, ["id", "v", "name"], "base")
 
