@@ -100,7 +100,8 @@ CORE: tuple[Mutation, ...] = (
         old="corrected = _corrected(parts, look.record, plan, EVERYTHING)\n",
         new="corrected = _corrected(parts, look.record, plan, 1)\n",
         tests=(
-            f"{LOOP}::test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them",
+            "tests/core/epoch/test_corrected_plans.py::"
+            "test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them",
             "tests/e2e/tables/test_snapshot_refusals.py::"
             "test_a_key_that_is_not_unique_is_refused_at_the_snapshot_and_when_it_comes_later",
         ),

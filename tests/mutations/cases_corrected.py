@@ -6,7 +6,7 @@ __all__ = ["CORRECTED"]
 
 PROTOCOL = "backfill_assets/core/epoch/protocol.py"
 NETTED = "backfill_assets/adapters/compute/netted_changes.py"
-LOOP = "tests/core/epoch/test_run_loop.py"
+LOOP = "tests/core/epoch/test_corrected_plans.py"
 RUN = "tests/core/strategies/test_arrangement_run.py"
 ROWS = "tests/e2e/tables/test_corrected_rows.py"
 GOES_ON = f"{ROWS}::test_a_row_that_came_and_went_stops_no_view"

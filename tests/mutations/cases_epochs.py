@@ -13,7 +13,7 @@ COMMITS = "tests/core/epoch/test_epoch_commits.py"
 SPOOLED = f"{COMMITS}::test_parts_of_the_spool_stay_in_the_folder_of_the_attempt_that_captured_them"
 LOST = "tests/core/epoch/test_lives.py::test_a_lost_ledger_is_an_error_that_names_both_sides"
 REFUSED = (
-    "tests/core/epoch/test_run_loop.py::"
+    "tests/core/epoch/test_corrected_plans.py::"
     "test_a_plan_whose_rows_were_refused_is_superseded_once_something_came_that_may_correct_them"
 )
 READS = "tests/core/strategies/test_source_reads.py"

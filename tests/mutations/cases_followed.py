@@ -250,7 +250,7 @@ FOLLOWED: tuple[Mutation, ...] = (
         file="backfill_assets/core/epoch/protocol.py",
         old="    parts.ledger.left_behind = True  # what was refused may have been staged\n",
         new="",
-        tests=("tests/core/epoch/test_run_loop.py",),
+        tests=("tests/core/epoch/test_corrected_plans.py",),
     ),
     Mutation(
         name="samples of a compacted topic do not count",
