@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import tenacity
 from confluent_kafka import KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 from confluent_kafka.admin._listoffsets import OffsetSpec
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
@@ -27,6 +28,14 @@ def transaction(project: Project, topic: str, *values: object) -> Iterator[Produ
     assert producer.flush(SECONDS) == 0
     yield producer
     producer.commit_transaction(SECONDS)
+
+
+def configure(project: Project, topic: str, name: str, value: str) -> None:
+    """Give a topic another setting."""
+    entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+    asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+    (done,) = project.admin.incremental_alter_configs([asked]).values()
+    done.result(timeout=SECONDS)
 
 
 def commit(project: Project, topic: str, *values: object) -> None:

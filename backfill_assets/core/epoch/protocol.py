@@ -274,7 +274,7 @@ def _entered(parts: Parts[P], last: CommitRecord, step: NextEpoch[P]) -> Plan:
 
 def _corrected(parts: Parts[P], last: CommitRecord, refused: Plan, budget: int) -> Plan | None:
     """A plan over what exists now, instead of one that cannot be carried out; None if it would read the same. A rival that
-    has planned the epoch since is met here, one that has committed it where this run commits."""
+    has planned the epoch meanwhile is noticed here; one that has committed it, when this run commits."""
     step = decided(parts, last, budget)
     if step is None or step.reads == refused.reads:
         return None

@@ -11,25 +11,8 @@ from backfill_assets.core.epoch.records import Plan, Staged
 from backfill_assets.core.epoch.run import RunReport
 from backfill_assets.errors import DuplicateKeyError, PoisonRowError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
-from backfill_assets.testing.simulated_topic import SimulatedTopic
 from backfill_assets.testing.simulation import World
-
-SOURCE = "sources/orders"
-
-
-def make(rows: int) -> World:
-    world = World(SimulatedTopic("orders"))
-    produce(world, rows)
-    world.create(SOURCE)
-    return world
-
-
-def produce(world: World, rows: int) -> None:
-    world.topics["orders"].append(0, "x" * rows)
-
-
-def right(world: World) -> bool:
-    return world.table(SOURCE).rows == world.expected(SOURCE)
+from tests.support.one_source import SOURCE, make, produce, right
 
 
 class Strict:

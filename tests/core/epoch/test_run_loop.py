@@ -16,24 +16,9 @@ from backfill_assets.testing.crash_points import Crash, CrashPoint
 from backfill_assets.testing.manual_clock import ManualClock
 from backfill_assets.testing.simulated_topic import Row, SimulatedTopic
 from backfill_assets.testing.simulation import Operator, World
+from tests.support.one_source import SOURCE, make, produce, right
 
-SOURCE, VIEW = "sources/orders", "views/orders_view"
-
-
-def make(rows: int) -> World:
-    topic = SimulatedTopic("orders")
-    topic.append(0, "x" * rows)
-    world = World(topic)
-    world.create(SOURCE)
-    return world
-
-
-def produce(world: World, rows: int) -> None:
-    world.topics["orders"].append(0, "x" * rows)
-
-
-def right(world: World) -> bool:
-    return world.table(SOURCE).rows == world.expected(SOURCE)
+VIEW = "views/orders_view"
 
 
 def test_a_pause_is_seen_between_epochs_and_resuming_goes_on_where_it_stopped() -> None:

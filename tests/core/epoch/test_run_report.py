@@ -2,7 +2,7 @@
 
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.epoch.run import KEPT_EPOCHS
-from tests.core.epoch.test_run_loop import SOURCE, make
+from tests.support.one_source import SOURCE, make
 
 
 def test_a_run_without_end_keeps_its_newest_epochs_and_what_all_come_to() -> None:

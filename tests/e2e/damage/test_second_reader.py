@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from backfill_assets import delta_table, kafka_source, materialized_view
 from backfill_assets.app.proof_case import Case
@@ -17,10 +16,11 @@ from backfill_assets.app.table_checks import CHECKS, Outcome, run_check
 from backfill_assets.app.workspace import Workspace
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.proof_scope import Everything
+from tests.support.broker import configure
 from tests.support.careless import IGNORE, careless, change_rows, damaged, drop_rows
 from tests.support.damage import first, missing, recompact
 from tests.support.lake import Lake
-from tests.support.project import SECONDS, Project
+from tests.support.project import Project
 from tests.support.settings import one_in_gate
 
 pytestmark = pytest.mark.e2e
@@ -173,15 +173,6 @@ def clicks(project: Project) -> Project:
     return project
 
 
-def set_policy(project: Project, policy: str) -> None:
-    """Tell the broker what becomes of old records of the topic; those of its newest segment stay."""
-    topic = project.declared["clicks"].topic  # type: ignore[union-attr]
-    entry = ConfigEntry("cleanup.policy", policy, incremental_operation=AlterConfigOpType.SET)
-    asked = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-    (done,) = project.admin.incremental_alter_configs([asked]).values()
-    done.result(timeout=SECONDS)
-
-
 def test_records_that_a_session_hides_from_product_and_proof_are_missed(
     clicks: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -201,8 +192,9 @@ def test_records_read_again_are_in_the_source_and_in_its_views_as_they_are(click
     facts = clicks.check("clicks", seed="").facts
     assert (facts["records_read_again"], facts["offsets_read_again"]) == (30, {"0": "0 to 15", "1": "0 to 15"})
     recompact(clicks, "all", missing)
-    for policy in ("delete", "compact"):
-        set_policy(clicks, policy)
+    topic = clicks.declared["clicks"].topic  # type: ignore[union-attr]
+    for policy in ("delete", "compact"):  # of old records: those of the newest segment stay
+        configure(clicks, topic, "cleanup.policy", policy)
         assert "1 of 28 rows that the query returns" in again(clicks.workspace(), "all")[0], policy
     recompact(clicks, "clicks", first(lambda _row: {"name": "other"}))
     (violation,) = again(clicks.workspace(), "clicks")

@@ -6,10 +6,9 @@ from uuid import uuid4
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from backfill_assets import kafka_source, materialized_view
-from tests.support.broker import end_of, wait_until
+from tests.support.broker import configure, end_of, wait_until
 from tests.support.damage import doubled, first, rewrite
 from tests.support.project import SECONDS, Project
 from tests.support.settings import CHECKS
@@ -63,11 +62,7 @@ def compact(project: Project, topic: str) -> list[int]:
 
 def keep_what_is_there(project: Project, topic: str) -> None:
     """Stop the broker's compaction: otherwise one table may not find what another one has ingested."""
-    lag = ConfigEntry("min.compaction.lag.ms", "86400000", incremental_operation=AlterConfigOpType.SET)
-    (done,) = project.admin.incremental_alter_configs([
-        ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[lag])
-    ]).values()
-    done.result(timeout=SECONDS)
+    configure(project, topic, "min.compaction.lag.ms", "86400000")
     begun, seen = time.monotonic(), [offsets_held(project, topic)]
 
     def stays() -> bool:

@@ -1,4 +1,4 @@
-"""A run that takes over from one that died deletes what it has left, whether there is anything new to read or not."""
+"""What a dead run has left is deleted by the next one, whether there is anything new to read or not."""
 
 from pathlib import Path
 

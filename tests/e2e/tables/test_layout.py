@@ -214,7 +214,7 @@ def is_overlapping(files: dict[str, list[Any]], column: str) -> bool:
 def test_a_large_view_of_which_all_rows_go_is_empty(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rule_choice, "LARGE", 100)
     view_of(lake, "rows")
-    lake.project.refresh("rows")
+    assert lake.project.refresh("rows").report.record.rows_total >= 100
     lake.sql("orders", "UPDATE {t} SET place = 'nowhere'")
     record = lake.project.refresh("rows").report.record
     assert (record.why_full, record.rows_total) == ("many_changes", 0)
