@@ -7,8 +7,6 @@ from typing import Any
 
 import dagster as dg
 import pytest
-from confluent_kafka.admin._config import AlterConfigOpType, ConfigEntry, ConfigResource
-from confluent_kafka.admin._resource import ResourceType
 from deltalake import DeltaTable
 
 from backfill_assets.app.dry_run import plan
@@ -18,6 +16,7 @@ from backfill_assets.core.epoch.costs import Strategy
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.core.progress.positions import SnapshotPosition, ViewPosition
 from backfill_assets.errors import NoStrategyError, UpstreamRefusedError
+from tests.support.broker import configure
 from tests.support.contract import NOTHING, TableWorld, TopicWorld, World
 from tests.support.dagster_project import DagsterProject, observed
 
@@ -166,7 +165,4 @@ def test_a_dry_run_shows_the_same_plan_and_writes_nothing(tmp_path: Path) -> Non
 
 def keep(world: TopicWorld, milliseconds: str) -> None:
     """Set the retention of the topic."""
-    entry = ConfigEntry("retention.ms", milliseconds, incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ResourceType.TOPIC, world.topic, incremental_configs=[entry])
-    for future in world.project.admin.incremental_alter_configs([resource]).values():
-        future.result(timeout=30)
+    configure(world.project, world.topic, "retention.ms", milliseconds)
