@@ -17,6 +17,7 @@ from tests.mutations.cases_corrected import CORRECTED
 from tests.mutations.cases_docs import DOCS
 from tests.mutations.cases_drawn import DRAWN
 from tests.mutations.cases_epochs import EPOCHS
+from tests.mutations.cases_feeds import FEEDS
 from tests.mutations.cases_few import FEW
 from tests.mutations.cases_files import FILES
 from tests.mutations.cases_followed import FOLLOWED
@@ -67,5 +68,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
-    *ADDRESSES, *AZURE, *VARIABLES, *FEW, *FOLLOWED, *COMMANDS, *TOGETHER,
+    *ADDRESSES, *AZURE, *VARIABLES, *FEEDS, *FEW, *FOLLOWED, *COMMANDS, *TOGETHER,
 )  # fmt: skip

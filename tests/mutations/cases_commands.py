@@ -51,8 +51,8 @@ COMMANDS: tuple[Mutation, ...] = (
     Mutation(
         name="rows of change files are not counted",
         file=ROWS,
-        old="return None if added is None else added + footer_rows",
-        new="return None if added is None or files.feed else added + footer_rows",
+        old="return None if whole is None else whole + footer_rows",
+        new="return None if whole is None or files.feed else whole + footer_rows",
         tests=(f"{READ}::test_files_of_a_change_data_feed_are_missed_by_what_they_say_themselves",),
     ),
     Mutation(

@@ -385,7 +385,7 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="the log's size of a file of the feed is not known",
         file="backfill_assets/adapters/delta/logged_changes.py",
-        old="""int(each["cdc"]["size"]) for each""",
+        old="""int(each["size"]) for each""",
         new="""0 for each""",
         tests=("tests/adapters/delta/test_table_changes.py",),
     ),

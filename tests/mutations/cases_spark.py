@@ -128,8 +128,8 @@ SPARK: tuple[Mutation, ...] = (
     Mutation(
         name="files that were removed whole are no change",
         file="backfill_assets/adapters/delta/logged_changes.py",
-        old="inserts = not self.removed and not any(each.deleted for each in self.added)",
-        new="inserts = not any(each.deleted for each in self.added)",
+        old="whole = self.incomplete or not self.removed",
+        new="whole = True",
         tests=("tests/e2e/tables/test_snapshot.py::test_changes_by_every_command_that_delta_has_are_followed",),
     ),
     Mutation(

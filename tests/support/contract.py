@@ -24,6 +24,7 @@ from backfill_assets.declare.model import DeclaredStrategy
 from tests.support.lake import Lake
 from tests.support.project import Project
 from tests.support.runner import LAKE_QUERY, declared, order_of, over_lake
+from tests.support.statements import updated
 
 __all__ = ["CHANGES", "MAX_EPOCHS", "NOTHING", "ONE", "STRATEGIES", "TableWorld", "World", "world_of"]
 
@@ -251,7 +252,7 @@ def change(lake: Lake, number: int) -> None:
             _merge(table, number)
         case "move":
             moved = f"id % 10 = {number % 10} AND id BETWEEN 0 AND 40"
-            table.update(predicate=moved, updates={"id": f"{1000 * (number + 10)} - id", "v": "3 - v"})
+            updated(table, {"id": f"{1000 * (number + 10)} - id", "v": "3 - v"}, moved)
         case "compact":
             table.optimize.compact()
 

@@ -16,6 +16,7 @@ from deltalake import DeltaTable
 from backfill_assets.query.ddl import parse_schema
 from tests.support.lake import Lake
 from tests.support.nexmark import COLUMNS
+from tests.support.statements import updated
 
 __all__ = ["STEPS", "change", "fill", "is_lone"]
 
@@ -78,7 +79,7 @@ def _change(lake: Lake, table: str, random: Random, step: int) -> None:
     _add(lake, table, [row for row in first if row[key] % 2 == 0 or row[key] % 7 == back])
     for updates in _updates(table, random):
         stored.update_incremental()
-        stored.update(updates=updates, predicate=f"{key} % 7 = {moved}")
+        updated(stored, updates, f"{key} % 7 = {moved}")
     if table != "side_input":
         delay = random.choice((3, 7, 3600))
         lake.sql(table, f"UPDATE {{t}} SET date_time = date_time + INTERVAL '{delay}' SECOND WHERE {key} % 7 = {late}")

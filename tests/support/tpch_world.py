@@ -17,6 +17,7 @@ import pyarrow as pa
 from deltalake import DeltaTable
 
 from tests.support.lake import Lake
+from tests.support.statements import updated
 from tests.support.tpch import COLUMNS, KEYS
 
 __all__ = ["STEPS", "change", "changed_rows", "fill", "rows_of"]
@@ -144,7 +145,7 @@ def change(lake: Lake, random: Random, step: int) -> None:
         for updates, predicate in ((values, which), (_LOST[step].get(table, {}), f"{key} % {many} = {step + 1}")):
             stored.update_incremental()
             if updates:
-                stored.update(updates=dict(updates), predicate=predicate)
+                updated(stored, updates, predicate)
 
 
 def rows_of(table: str, random: Random) -> list[Row]:

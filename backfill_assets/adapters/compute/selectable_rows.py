@@ -293,7 +293,8 @@ def _changes(
     feed = finder.every(files, wanted.append(kind))
     comes = pc.is_in(feed.column(CHANGE.name), value_set=pa.array(_COME, pa.large_string()))
     rows = feed.select(wanted.names)
-    return pa.concat_tables([added, rows.filter(comes)]), rows.filter(pc.invert(comes))
+    removed = finder.every(logged(changed.removed), wanted)
+    return pa.concat_tables([added, rows.filter(comes)]), pa.concat_tables([removed, rows.filter(pc.invert(comes))])
 
 
 def netted(come: pa.Table, go: pa.Table) -> tuple[pa.Table, pa.Table]:

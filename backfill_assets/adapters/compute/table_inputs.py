@@ -70,7 +70,7 @@ class TableInputs:
                 return None if any(each.deleted for each in files) else len(files)
             case ChangesRead():
                 versions = upstream.changes(read)
-                counts = [len(each.feed) or len(each.added) for each in versions]
+                counts = [len(tuple(each.needed)) for each in versions]
                 return sum(counts) if all(each.is_plain for each in versions) else None
             case SpoolRead():
                 return len(read.segments)

@@ -6,13 +6,16 @@ that Delta itself applies deletion vectors, partition values and types, and no o
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial, reduce
+from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
 from backfill_assets.adapters.compute.doubtful_bounds import unfiltered
 from backfill_assets.adapters.compute.key_ranges import in_ranges
+from backfill_assets.adapters.compute.netted_changes import netted_changes
 from backfill_assets.adapters.compute.parquet_files import parquet_files
 from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import FEW_OBJECTS, delta_rows_at, rows_at
@@ -127,7 +130,10 @@ def table_rows(
 
     Columns that a version does not have are null, as with Delta itself; columns that were added since are left out.
     """
-    return projected(_rows_of(spark, upstream, read, place), upstream, columns)
+    rows = projected(_rows_of(spark, upstream, read, place), upstream, columns)
+    # Files that are read in place of an incomplete feed hold many rows that did not change.
+    rewritten = isinstance(read, ChangesRead) and any(each.incomplete for each in upstream.changes(read))
+    return netted_changes(rows) if rewritten else rows
 
 
 def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: "Scratch") -> "DataFrame":
@@ -157,7 +163,7 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
             changed = upstream.change_files(read)
             if changed is None:
                 there = partial(fed_rows, upstream.location, upstream.changes(read))
-                return unfiltered(count(_feed(spark, upstream, read), there))
+                return unfiltered(count(_fed(spark, upstream, read, place), there))
             return unfiltered(count(_changes(spark, upstream, changed), lambda: _held(upstream, changed)))
         case ChangesRead():
             return of_files(read.last, upstream.added(read))
@@ -243,13 +249,38 @@ def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles)
     if files.added:
         rows = parquet_rows(spark, upstream.location, files.schema, [each.path for each in files.added])
         parts.append(rows.withColumn(CHANGE.name, F.lit("insert")))
+    if files.removed:
+        rows = parquet_rows(spark, upstream.location, files.schema, [each.path for each in files.removed])
+        parts.append(rows.withColumn(CHANGE.name, F.lit("delete")))
     return reduce(lambda some, more: some.unionByName(more), parts)
 
 
-def _feed(spark: "SparkSession", upstream: DeltaUpstream, read: ChangesRead) -> "DataFrame":
+def _fed(spark: "SparkSession", upstream: DeltaUpstream, read: ChangesRead, place: Scratch) -> "DataFrame":
+    """The changes of versions, as Delta's own reader finds them; of those with an incomplete feed, all rows of the files that
+    were removed and added."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    parts, first = [], read.first
+    for incomplete, group in groupby(upstream.changes(read), key=attrgetter("incomplete")):
+        versions = list(group)
+        last = first + len(versions) - 1
+        if incomplete:
+            removed = [file for each in versions for file in each.removed]
+            added = [file for each in versions for file in each.added]
+            for change, files in (("delete", removed), ("insert", added)):
+                inside = replace(place, path=f"{place.path}/{change}-{first}")
+                rows = _files(spark, upstream, upstream.version(last), files, inside)
+                parts.append(rows.withColumn(CHANGE.name, F.lit(change)))
+        else:
+            parts.append(_feed(spark, upstream, first, last))
+        first = last + 1
+    return reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parts)
+
+
+def _feed(spark: "SparkSession", upstream: DeltaUpstream, first: int, last: int) -> "DataFrame":
     """The changes of versions, as Delta's own reader finds them."""
     feed = spark.read.format("delta").option("readChangeFeed", "true")
-    between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
+    between = feed.option("startingVersion", first).option("endingVersion", last)
     return between.load(upstream.location.uri)
 
 
@@ -264,8 +295,8 @@ def _known_rows(upstream: DeltaUpstream, version: int, count: Count) -> Count:
 
 def _held(upstream: DeltaUpstream, files: ChangeFiles) -> int | None:
     """The rows of files with changes. The log does not say how many rows are in the files of a change data feed."""
-    added = held_rows(upstream.location, files.added)
-    return None if added is None else added + footer_rows(upstream.location, files.feed)
+    whole = held_rows(upstream.location, (*files.added, *files.removed))
+    return None if whole is None else whole + footer_rows(upstream.location, files.feed)
 
 
 def parquet_rows(

@@ -47,7 +47,7 @@ class LogGapError(Exception):
 
 @dataclass(frozen=True)
 class DataFile:
-    """An `add` action of the log."""
+    """An `add` action of the log, or a `remove`."""
 
     action: Mapping[str, Any]
 
@@ -93,8 +93,8 @@ class DataFile:
         made = {
             "path": _absolute(table_uri, self.path),
             "partitionValues": dict(self.action.get("partitionValues") or {}),
-            "size": self.action["size"],
-            "modificationTime": self.action["modificationTime"],
+            "size": self.size,
+            "modificationTime": self.action.get("modificationTime") or 0,
             "dataChange": True,
         }
         vector = self.action.get("deletionVector")

@@ -16,14 +16,15 @@ BYTES_OF_ROW = 50
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """What a version's log entry says about changed rows; `feed` are the files of the change data feed, each with its size;
-    `described` if it has a protocol or metadata action, `restored` if
-    it brought an older version back."""
+    `described` if it has a protocol or metadata action, `restored` if it brought an older version back. `incomplete` if its
+    feed may lack changes, and is not among these files."""
 
     feed: Mapping[str, int]
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
     described: bool
     restored: bool = False
+    incomplete: bool = False
 
     @property
     def needed(self) -> Iterable[str]:
@@ -32,9 +33,11 @@ class Changed:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the files alone define the changes: change files, or new files without hidden rows."""
-        inserts = not self.removed and not any(each.deleted for each in self.added)
-        return not self.described and (bool(self.feed) or inserts)
+        """Whether the files alone define the changes: change files, or new files without hidden rows; where the feed is
+        incomplete, also those that they replace."""
+        whole = self.incomplete or not self.removed
+        hides = any(each.deleted for each in (*self.added, *self.removed))
+        return not self.described and (bool(self.feed) or (whole and not hides))
 
 
 def is_data_change(action: Mapping[str, Any], kind: str) -> bool:
@@ -46,8 +49,7 @@ def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
     """How many rows a commit changed, according to the log: exact for whole files, approximate for parts of them."""
     added = {each["add"]["path"]: each["add"] for each in actions if is_data_change(each, "add")}
     removed = {each["remove"]["path"]: each["remove"] for each in actions if is_data_change(each, "remove")}
-    feed = [each["cdc"] for each in actions if "cdc" in each]
-    if feed:
+    if feed := list(_feed(actions)):
         return sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
     rows = 0
     for path in {*added, *removed}:
@@ -60,7 +62,7 @@ def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
 
 def changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:
     """The size of the files with a commit's changes, as far as it is in the log."""
-    feed = [each["cdc"] for each in actions if "cdc" in each]
+    feed = list(_feed(actions))
     whole = [each[kind] for kind in ("add", "remove") for each in actions if is_data_change(each, kind)]
     return sum(int(each.get("size") or 0) for each in feed or whole)
 
@@ -74,9 +76,22 @@ def _stated(action: Mapping[str, Any]) -> int:
 def changed(actions: Sequence[Mapping[str, Any]]) -> Changed:
     """What a version's log entry says about changed rows."""
     return Changed(
-        feed={each["cdc"]["path"]: int(each["cdc"]["size"]) for each in actions if "cdc" in each},
+        feed={each["path"]: int(each["size"]) for each in _feed(actions)},
         added=tuple(DataFile(each["add"]) for each in actions if is_data_change(each, "add")),
         removed=tuple(DataFile(each["remove"]) for each in actions if is_data_change(each, "remove")),
         described=any("metaData" in each or "protocol" in each for each in actions),
         restored=any(each.get("commitInfo", {}).get("operation") == "RESTORE" for each in actions),
+        incomplete=_is_incomplete(actions),
     )
+
+
+def _feed(actions: Sequence[Mapping[str, Any]]) -> Iterable[Mapping[str, Any]]:
+    """The files of a change data feed that has all changes."""
+    return () if _is_incomplete(actions) else (each["cdc"] for each in actions if "cdc" in each)
+
+
+def _is_incomplete(actions: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the change data feed of a commit may lack changes: an `UPDATE` by delta-rs leaves out a row that becomes equal
+    to another one of the files that it writes anew."""
+    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    return info.get("operation") == "UPDATE" and str(info.get("engineInfo")).startswith("delta-rs")

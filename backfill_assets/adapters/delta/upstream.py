@@ -69,11 +69,13 @@ KEPT_COMMITS = 5000
 @dataclass(frozen=True, kw_only=True)
 class ChangeFiles:
     """The Parquet files with the changes of versions, relative to the table: `feed`, each with its size, with the columns of
-    the table and `_change_type`, `added` with inserted rows only. `schema` is the table's schema, as JSON."""
+    the table and `_change_type`, `added` with inserted rows only, `removed` with deleted ones. `schema` is the table's
+    schema, as JSON."""
 
     schema: str
     feed: Mapping[str, int]
     added: tuple[DataFile, ...]
+    removed: tuple[DataFile, ...]
 
 
 @dataclass(kw_only=True)
@@ -183,15 +185,16 @@ class DeltaUpstream:
         return [self._changes(number) for number in range(read.first, read.last + 1)]
 
     def change_files(self, read: ChangesRead) -> ChangeFiles | None:
-        """The files with exactly the changes of versions of a table with a feed. None if only Delta's own reader can
-        find the changes: rows hidden by deletion vectors, files removed as a whole, partitions, mapped columns.
+        """The files with the changes of versions of a table with a feed (if it is incomplete, also with rows that stay). None if
+        only Delta's own reader finds them: rows hidden by deletion vectors, files removed as a whole, partitions, mapped columns.
 
         Source: the Delta protocol, "Reader Requirements for CDC": if a version has change files, they are all changes.
         """
         versions = self.changes(read)
         feed = {path: size for each in versions for path, size in each.feed.items()}
         added = tuple(file for each in versions if not each.feed for file in each.added)
-        paths = (*feed, *(file.path for file in added))
+        removed = tuple(file for each in versions if not each.feed for file in each.removed)
+        paths = (*feed, *(file.path for file in (*added, *removed)))
         if not all(map(is_plain_path, paths)) or not all(each.is_plain for each in versions):
             return None
         try:
@@ -203,7 +206,7 @@ class DeltaUpstream:
         protocol = table.protocol()
         if not is_plain(protocol.min_reader_version, protocol.reader_features, table.metadata().partition_columns):
             return None
-        return ChangeFiles(schema=table.schema().to_json(), feed=feed, added=added)
+        return ChangeFiles(schema=table.schema().to_json(), feed=feed, added=added, removed=removed)
 
     def commits(self, after: int, until: int) -> list[Commit]:
         """The changes of each version after one and up to another. Errors: `VersionsLostError`, `UpstreamChangedError`."""

@@ -22,6 +22,7 @@ from backfill_assets.core.progress.reads import (
     SpoolRead,
     TableRead,
 )
+from tests.support.statements import updated
 
 OF: dict[str, Any] = {"source": "t", "table_id": "id"}
 
@@ -33,7 +34,7 @@ def inputs(tmp_path: Path) -> TableInputs:
     for first in (0, 2, 4):
         rows = pa.table({"id": [first, first + 1]})
         write_deltalake(str(tmp_path), rows, mode="append", configuration=feed)
-    DeltaTable(str(tmp_path)).update({"id": "id + 10"}, predicate="id = 1")
+    updated(DeltaTable(str(tmp_path)), {"id": "id + 10"}, "id = 1")
     location = TableLocation(uri=str(tmp_path))
     return TableInputs(output=location, upstreams={"t": DeltaUpstream("t", location)}, query=lambda _plan: None)  # type: ignore[arg-type,return-value]
 
@@ -49,6 +50,11 @@ def test_files_that_hold_just_the_rows_are_counted(inputs: TableInputs) -> None:
     assert inputs.files([changes(1, 3), history]) == 5
     assert inputs.files([SpoolRead(first=1, last=9, segments=(1, 4, 7), rows=2, **OF)]) == 3
     assert inputs.files([]) == 0
+
+
+def test_files_that_are_read_instead_of_an_incomplete_feed_are_counted(inputs: TableInputs) -> None:
+    DeltaTable(inputs.output.uri).update({"id": "id + 10"}, predicate="id = 2")
+    assert inputs.files([changes(4, 4)]) == 2
 
 
 @pytest.mark.parametrize(

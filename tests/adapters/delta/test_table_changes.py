@@ -21,6 +21,7 @@ from backfill_assets.adapters.delta.upstream import APPEND_ONLY, FEED, DeltaUpst
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.progress.reads import ChangesRead
 from backfill_assets.errors import UpstreamChangedError, UpstreamRefusedError, VersionsLostError
+from tests.support.statements import updated
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def column(name: str, kind: str) -> dict[str, Any]:
 
 def test_of_a_version_with_change_files_these_are_read_and_of_others_what_they_added(uri: str) -> None:
     append(uri, [4])
-    DeltaTable(uri).update(updates={"id": "id + 10"}, predicate="id = 1")
+    updated(DeltaTable(uri), {"id": "id + 10"}, "id = 1")
     append(uri, [5])
     assert paths(uri, 2, "cdc")
     assert paths(uri, 2, "add")
@@ -112,7 +113,7 @@ def test_files_of_versions_that_came_with_other_columns_are_left_to_deltas_own_r
 
 
 def test_every_file_that_holds_changes_is_missed_when_it_is_gone(uri: str) -> None:
-    DeltaTable(uri).update(updates={"id": "id + 10"}, predicate="id = 1")
+    updated(DeltaTable(uri), {"id": "id + 10"}, "id = 1")
     DeltaTable(uri).delete()
     needed = [(1, paths(uri, 1, "cdc")), (2, paths(uri, 2, "cdc") or paths(uri, 2, "remove"))]
     for version, (path, *_) in needed:

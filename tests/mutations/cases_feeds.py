@@ -1,0 +1,96 @@
+"""Faults of feeds that lack changes, of which files are read instead."""
+
+from typing import Final
+
+from tests.mutations.mutation import Mutation
+
+__all__ = ["FEEDS"]
+
+LOGGED: Final = "backfill_assets/adapters/delta/logged_changes.py"
+ROWS: Final = "backfill_assets/adapters/compute/table_rows.py"
+TOLD: Final = "tests/adapters/delta/test_incomplete_feeds.py"
+SPARK: Final = "tests/e2e/tables/test_incomplete_feeds.py::test_spark_finds_just_what_changed"
+OTHERS: Final = f"{TOLD}::test_feeds_of_others_are_read"
+
+FEEDS: tuple[Mutation, ...] = (
+    Mutation(
+        name="a feed that lacks changes is read",
+        file=LOGGED,
+        old="return () if _is_incomplete(actions) else (each",
+        new="return (each",
+        tests=(f"{TOLD}::test_files_are_read_instead_of_it",),
+    ),
+    Mutation(
+        name="no feed of delta-rs is read",
+        file=LOGGED,
+        old='info.get("operation") == "UPDATE" and str',
+        new="str",
+        tests=(OTHERS,),
+    ),
+    Mutation(
+        name="no feed of an update is read",
+        file=LOGGED,
+        old='"UPDATE" and str(info.get("engineInfo")).startswith("delta-rs")',
+        new='"UPDATE"',
+        tests=(OTHERS,),
+    ),
+    Mutation(
+        name="the size of a feed that is not read counts",
+        file=LOGGED,
+        old="if feed := list(_feed(actions)):",
+        new='if feed := [each["cdc"] for each in actions if "cdc" in each]:',
+        tests=(OTHERS,),
+    ),
+    Mutation(
+        name="rows of files that were replaced stay",
+        file="backfill_assets/adapters/compute/selectable_rows.py",
+        old="removed = finder.every(logged(changed.removed), wanted)",
+        new="removed = wanted.empty_table()",
+        tests=(f"{TOLD}::test_what_this_process_finds_in_these_files_is_what_changed",),
+    ),
+    Mutation(
+        name="Spark does not read files that were replaced",
+        file=ROWS,
+        old="    if files.removed:\n",
+        new="    if False:\n",
+        tests=(f"{SPARK}[whole]",),
+    ),
+    Mutation(
+        name="rows of replaced files that did not change are changes",
+        file=ROWS,
+        old="return netted_changes(rows) if rewritten else rows",
+        new="return rows",
+        tests=(f"{SPARK}[whole]",),
+    ),
+    Mutation(
+        name="feeds of versions beside those without one are read twice",
+        file=ROWS,
+        old="last = first + len(versions) - 1",
+        new="last = first + len(versions)",
+        tests=(f"{SPARK}[parted]",),
+    ),
+    Mutation(
+        name="Delta's reader is asked for a feed that lacks changes",
+        file=ROWS,
+        old='key=attrgetter("incomplete")):',
+        new="key=lambda _each: False):",
+        tests=(f"{SPARK}[parted]",),
+    ),
+    Mutation(
+        name="replaced files are not counted",
+        file=ROWS,
+        old="(*files.added, *files.removed))",
+        new="files.added)",
+        tests=("tests/e2e/tables/test_incomplete_feeds.py::test_every_change_reaches_views[whole]",),
+    ),
+    Mutation(
+        name="feeds are not among the files with rows that changed",
+        file="backfill_assets/adapters/compute/table_inputs.py",
+        old="counts = [len(tuple(each.needed)) for each in versions]",
+        new="counts = [len(each.added) for each in versions]",
+        tests=(
+            "tests/adapters/compute/test_files_read.py::"
+            "test_files_that_are_read_instead_of_an_incomplete_feed_are_counted",
+        ),
+    ),
+)
