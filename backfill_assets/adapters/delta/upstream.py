@@ -185,8 +185,8 @@ class DeltaUpstream:
         return [self._changes(number) for number in range(read.first, read.last + 1)]
 
     def change_files(self, read: ChangesRead) -> ChangeFiles | None:
-        """The files with the changes of versions of a table with a feed, or, if this is incomplete, also with other rows. None
-        if only Delta's own reader finds them: hidden rows, files removed as a whole, partitions, mapped columns.
+        """The files with the changes of versions of a table with a feed, or, if this is incomplete, also with other rows.
+        None if only Delta's own reader finds them: hidden rows, files removed as a whole, partitions, mapped columns.
 
         Source: the Delta protocol, "Reader Requirements for CDC": if a version has change files, they are all changes.
         """
