@@ -1,6 +1,8 @@
 """What each command asks of the functions behind it, and how it ends, without carrying anything out."""
 
 import json
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +14,9 @@ from typer.testing import CliRunner
 
 from backfill_assets.adapters.local import servers
 from backfill_assets.adapters.local.servers import Endpoints, SparkNeeds
-from backfill_assets.app import lifecycle, replacing, skipping
+from backfill_assets.adapters.runtime.tcp_ports import free_port
+from backfill_assets.app import dry_run, lifecycle, replacing, skipping, warm_up
+from backfill_assets.app.dry_run import Planned
 from backfill_assets.app.skipping import Named
 from backfill_assets.app.status import Status
 from backfill_assets.cli import commands
@@ -140,6 +144,54 @@ def test_other_commands_call_the_function_of_their_name(asked: Asked) -> None:
         ("drop", (WORKSPACE, "v"), {}),
         ("maintain", (WORKSPACE, "v"), {"vacuum_hours": 3}),
         ("rebuild", (WORKSPACE,), {}),
+    ]
+
+
+@pytest.mark.parametrize(("ended", "words"), [(("kafka", "spark"), "kafka, spark"), ((), "nothing was running")])
+def test_servers_that_were_stopped_are_named(asked: Asked, ended: tuple[str, ...], words: str) -> None:
+    asked.of(servers, "down", ended)
+    assert run("down").strip() == f"stopped: {words}"
+    assert json.loads(run("down", "--json")) == {"stopped": list(ended)}
+    assert [given for _, given, _ in asked.calls] == [(Path.cwd(),)] * 2
+
+
+def test_a_plan_is_told_in_words_and_as_json(asked: Asked) -> None:
+    asked.of(dry_run, "plan", Planned(record=None, step=None, choice=None, expected_seconds=0.0))
+    assert run("plan", "v").startswith("v is not created yet")
+    assert json.loads(run("plan", "v", "--json"))["exists"] is False
+    assert asked.calls == [("plan", (WORKSPACE, "v", Limits()), {})] * 2
+
+
+def test_the_archive_of_classes_is_named(asked: Asked) -> None:
+    asked.of(warm_up, "archive_classes", Path("/a.jsa"))
+    assert run("archive-classes").strip() == "Spark takes its classes from /a.jsa"
+    assert json.loads(run("archive-classes", "--json")) == {"archive": "/a.jsa"}
+
+
+@pytest.mark.parametrize(
+    ("options", "exists", "chosen"),
+    [
+        ((), True, ["-w", "workspace.yaml"]),
+        ((), False, ["-m", "definitions", "-d", "."]),
+        (("--module", "others"), True, ["-m", "others", "-d", "."]),
+    ],
+)
+def test_the_ui_serves_the_workspace_or_the_module_that_is_named(
+    asked: Asked, options: tuple[str, ...], exists: bool, chosen: list[str]
+) -> None:
+    (Path.cwd() / "pyproject.toml").touch()
+    if exists:
+        (Path.cwd() / "workspace.yaml").touch()
+    asked.monkeypatch.setenv("DAGSTER_HOME", str(Path.cwd()))
+    asked.monkeypatch.setenv("BACKFILL_UI_PORT", str(port := free_port()))
+    asked.of(os, "execv")
+    assert f"http://0.0.0.0:{port} " in run("ui", "--host", "0.0.0.0", *options)
+    ((_, (program, command), _),) = asked.calls
+    there = {".": str(Path.cwd()), "workspace.yaml": str(Path.cwd() / "workspace.yaml")}
+    assert program == command[0] == sys.executable
+    assert command[command.index("dagster") :] == [
+        *("dagster", "dev", "-h", "0.0.0.0", "-p", str(port)),
+        *(there.get(each, each) for each in chosen),
     ]
 
 

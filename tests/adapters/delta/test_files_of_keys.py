@@ -99,6 +99,13 @@ def test_a_file_whose_bounds_are_missing_or_inexact_may_have_any_key(
     assert stated(tmp_path, files, kind, (None, (upto,))) == expected
 
 
+@pytest.mark.parametrize("bound", ["no time", "2024-01-01T00:00:00", "12024-01-01T00:00:00Z"])
+def test_a_bound_of_instants_that_is_none_excludes_nothing(bound: str) -> None:
+    found = key_statistics._ordered(Column("at", "TIMESTAMP"), bound)
+    assert found is None
+    assert key_statistics._ordered(Column("at", "TIMESTAMP"), "2024-01-01T00:00:00.000001Z") == 1_704_067_200_000_001
+
+
 def test_statistics_of_very_many_files_are_not_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_statistics, "MAX_FILES", 2)
     assert stated(tmp_path, NUMBERS, INT, (None, ("5",))) == [0, 1, 2]

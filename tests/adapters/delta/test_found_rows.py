@@ -297,3 +297,27 @@ def test_a_file_of_two_versions_is_read_once_for_the_same_values(tmp_path: Path)
     assert finder.among(files, schema, "key", SOUGHT) == once
     with pytest.raises(ReadMismatchError):
         finder.among(files, schema, "key", Sought("INTEGER", pa.array([1], pa.int64())))
+
+
+def test_rows_of_files_that_have_none_of_the_columns_are_counted(tmp_path: Path) -> None:
+    written(tmp_path, "INTEGER", [[1, 2], [3]])
+    schema = pa.schema({"more": pa.large_string(), "other": pa.int64()})
+    rows = FoundRows(TableLocation(uri=str(tmp_path))).every(logged(tmp_path), schema)
+    assert rows.to_pylist() == [{"more": None, "other": None}] * 3
+    nothing = Sought("STRING", pa.array([None], pa.large_string()))
+    only = pa.schema({"more": pa.large_string()})
+    assert len(FoundRows(TableLocation(uri=str(tmp_path))).among(logged(tmp_path), only, "more", nothing)) == 3
+
+
+def test_values_that_python_cannot_hold_may_be_in_any_file(tmp_path: Path) -> None:
+    far = pa.array([3_700_000, 1], pa.int32()).view(pa.date32())
+    sought = Sought("DATE", far)
+    assert sought.spans is None
+    written(tmp_path, "INTEGER", [[1], [2]])
+    assert len(files_of_view(DeltaTable(str(tmp_path)), "key", sought)) == 2
+
+
+def test_values_that_the_column_cannot_have_are_left_to_spark() -> None:
+    sought = Sought("INTEGER", pa.array(["text"], pa.large_string()))
+    with pytest.raises(UnfitError, match="text"):
+        sought.among(pa.chunked_array([[1, 2]]))

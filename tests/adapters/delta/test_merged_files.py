@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from backfill_assets.adapters.delta.merged_files import Merged
 from backfill_assets.adapters.delta.output import DeltaOutput
 from backfill_assets.adapters.delta.staged_files import collect
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.epoch.bounds import BOUNDED_COLUMNS
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Staged, app_id
 from backfill_assets.errors import ReadMismatchError, TableFeatureError
 from tests.support.outputs import SCHEMA, TARGET, commit, output_at, record, rows, stage
@@ -205,3 +207,37 @@ def test_an_output_that_delta_rs_cannot_read_is_refused_by_name(output: DeltaOut
     with pytest.raises(TableFeatureError, match=f"cannot read the log of {TARGET} at .*'new'") as found:
         output.look()
     assert "DROP FEATURE" in found.value.hint
+
+
+def test_a_merge_into_files_without_bounds_is_not_committed_until_the_table_lists_none(output: DeltaOutput) -> None:
+    def unbounded(location: TableLocation, table: DeltaTable, changes: Staged) -> Merged:
+        made = merged(location, table, changes)
+        stated = {"numRecords": 2, "nullCount": {"id": 0}}
+        silent = tuple(each.model_copy(update={"stats": json.dumps(stated)}) for each in made.files)
+        return replace(made, files=silent)
+
+    output.merge_large = unbounded
+    made, changes = staged(output)
+    output.commit(made, changes)
+    assert rows(output) == [1, 2, 3]
+    assert DeltaTable(output.location.uri).metadata().configuration[BOUNDED_COLUMNS] == ""
+    again, changes = (
+        record(CommitKind.EPOCH, LIFE, 3, attempt="bbbbbbbb"),
+        stage(output, LIFE, 3, [7], attempt="bbbbbbbb"),
+    )
+    output.look()
+    output.commit(
+        again.model_copy(update={"engine": "spark"}), changes.model_copy(update={"rows_updated": 1, "key": ("id",)})
+    )
+    assert rows(output) == [2, 3, 7]
+
+
+def test_a_table_of_an_old_protocol_is_refused_by_its_version(output: DeltaOutput) -> None:
+    _, changes = staged(output)
+    version = DeltaTable(output.location.uri).version() + 1
+    put_commit(output.location, version, "SET", [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}])
+    output._log.forget()
+    output.look()
+    with pytest.raises(TableFeatureError, match="the table has writer version 2") as found:
+        output.verify(changes)
+    assert found.value.facts["features"] == ["writer version 2"]
