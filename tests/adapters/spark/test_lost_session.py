@@ -11,7 +11,7 @@ import grpc
 import pytest
 from pyspark.errors.exceptions.connect import SparkConnectGrpcException
 
-from backfill_assets.adapters.spark import resource
+from backfill_assets.adapters.spark import resource, session
 from backfill_assets.adapters.spark.patience import KEEPALIVE
 from backfill_assets.adapters.spark.resource import SparkRunner, do_nothing
 from backfill_assets.adapters.spark.session import Remote, _channel, _refused
@@ -271,3 +271,30 @@ def test_a_warehouse_on_a_disk_needs_a_server_on_the_same_host(host: str, is_her
     with nullcontext() if is_here else pytest.raises(EnvironmentSetupError, match="runs on another host"):
         resource._check_reach(remote, Warehouse(uri="/a/folder"))
     resource._check_reach(remote, Warehouse(uri="s3a://bucket/a"))
+
+
+def test_an_action_that_runs_out_of_time_by_itself_is_no_wait(runner: SparkRunner, sessions: list[Any]) -> None:
+    def late(_session: object) -> None:
+        raise TimeoutError("a lock")
+
+    with pytest.raises(TimeoutError, match="a lock"):
+        runner.run(late)
+    assert len(sessions) == 1
+    runner.close()
+
+
+def test_a_server_is_refused_beside_a_spark_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_runs_here", lambda: True)
+    with pytest.raises(EnvironmentSetupError, match="this process has a Spark of its own"):
+        session.attached(Remote(url="sc://localhost:1"), {})
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (RuntimeError("odd"), "no Spark Connect server answered at sc://localhost:1: RuntimeError"),
+        (SparkConnectGrpcException("x", grpc_status_code=grpc.StatusCode.UNAVAILABLE), "sc://localhost:1: UNAVAILABLE"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_told_by_its_state(error: Exception, said: str) -> None:
+    assert said in str(_refused(Remote(url="sc://localhost:1"), error))

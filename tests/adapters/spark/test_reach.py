@@ -10,7 +10,7 @@ import pytest
 from deltalake import write_deltalake
 from pyspark.errors.exceptions.connect import AnalysisException
 
-from backfill_assets.adapters.spark.reach import check_reached, reach_table, told
+from backfill_assets.adapters.spark.reach import _digest, check_reached, reach_table, told
 from backfill_assets.adapters.spark.reaching_runner import ReachingRunner
 from backfill_assets.adapters.spark.resource import SparkRunner
 from backfill_assets.adapters.storage.asked_stores import AskedStores
@@ -243,3 +243,13 @@ def test_a_store_that_is_not_reached_stops_the_views_that_read_from_it_and_no_ot
 def running(session: Session, warehouse: Warehouse | None = None) -> SparkRunner:
     given: Any = session
     return SparkRunner(lambda: given, warehouse)
+
+
+def test_what_spark_says_of_a_file_that_is_there_is_told(tmp_path: Path) -> None:
+    """Only a missing file is one that Spark does not see."""
+    odd = AnalysisException(message="no right to read", errorClass="UNSUPPORTED_FEATURE")
+    with pytest.raises(EnvironmentSetupError, match="no right to read"):
+        reached(tmp_path, odd)
+    given: Any = Session(odd)
+    with pytest.raises(AnalysisException, match="no right to read"):
+        _digest(given, "s3a://lake/a")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pyspark import SparkContext
-from pyspark.errors import AnalysisException, IllegalArgumentException
+from pyspark.errors import AnalysisException, IllegalArgumentException, PySparkException
 from pyspark.sql import SparkSession
 
 from backfill_assets.adapters.runtime.session_settings import REQUIRED
@@ -105,3 +105,13 @@ def test_a_process_that_has_used_a_server_has_no_spark_of_its_own(monkeypatch: p
     monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
     with pytest.raises(EnvironmentSetupError, match="cannot have a Spark of its own any more"):
         in_process({}, {})
+
+
+def test_a_setting_that_spark_does_not_let_go_is_named() -> None:
+    class Refusing(Stubborn):
+        def unset(self, name: str) -> None:
+            raise PySparkException(f"{name} is of another kind")
+
+    settings = Refusing({**REQUIRED, "spark.sql.another.setting": "x"})
+    with pytest.raises(EnvironmentSetupError, match=r"spark.sql.another.setting: expected its default, found x"):
+        settled(settings)

@@ -4,6 +4,7 @@ import pytest
 from pyspark.sql import types as T  # noqa: N812 # the name that Spark's users know
 
 from backfill_assets.adapters.sql.apply_relational import check_columns
+from backfill_assets.adapters.sql.floats import one_form
 from backfill_assets.errors import QueryError
 
 NUMBER = T.StructField("a", T.LongType())
@@ -39,3 +40,10 @@ def test_names_that_depend_on_spark_are_checked(name: str, reason: str) -> None:
     with pytest.raises(QueryError) as caught:
         check_columns([NUMBER, T.StructField(name, T.LongType())], keyed=True)
     assert caught.value.reason == reason
+
+
+def test_structs_without_floats_are_compared_as_they_are() -> None:
+    plain = T.StructType([NUMBER, T.StructField("b", T.StructType([NUMBER]))])
+    assert one_form("x", plain) == "x"
+    mixed = T.StructType([NUMBER, T.StructField("b", T.DoubleType())])
+    assert one_form("x", mixed).startswith("IF(x IS NULL, NULL, named_struct('a', x.a, 'b', CASE WHEN isnan(x.b)")
