@@ -251,3 +251,19 @@ def test_a_view_that_may_only_follow_is_refused_where_changes_have_no_rule(tmp_p
         with pytest.raises(QueryError, match=f"changes of {refused}") as caught:
             plan(every, "joined", Limits())
         assert caught.value.reason == "NO_RULE"
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "said"),
+    [
+        ("SELECT * FROM events", "nothing", "the query does not return nothing"),
+        (TOTAL, "last", r"an aggregate is keyed by its groups, \(v\), expected as primary_key, found \(last\)"),
+    ],
+)
+def test_a_key_that_the_query_does_not_give_is_refused_when_columns_are_known(
+    tmp_path: Path, query: str, key: str, said: str
+) -> None:
+    write_deltalake(str(tmp_path / "lake" / "events"), pa.table({"id": [1], "v": [2]}), configuration=FEED)
+    view = materialized_view("v", query=query, upstreams=[EVENTS], primary_key=key)
+    with pytest.raises(QueryError, match=said):
+        workspace_of(tmp_path, view).table(view).parts.decider.begin()

@@ -50,11 +50,6 @@ class TableSample:
         """The files that pyarrow could read, with their rows."""
         return [(file, file.rows) for file in self.files if file.rows is not None]
 
-    @property
-    def rows(self) -> int:
-        """The number of rows that were read."""
-        return sum(rows.num_rows for _, rows in self.read)
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableFiles:

@@ -96,3 +96,14 @@ def test_files_that_do_not_contain_exactly_their_rows_are_passed_over(
 ) -> None:
     found = drawn_of(folder, action, columns=columns, protocol=protocol)
     assert (found.files, found.passed_over) == ((), 1)
+
+
+def test_a_file_of_a_kind_that_pyarrow_does_not_know_is_passed_over(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_given: object) -> None:
+        raise pa.ArrowNotImplementedError("a codec of tomorrow")
+
+    monkeypatch.setattr(file_samples, "_rows", unknown)
+    found = drawn_of(folder)
+    assert (found.files, found.passed_over) == ((), 1)

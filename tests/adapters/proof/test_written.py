@@ -8,6 +8,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets.adapters.proof.file_statistics import stated_since
+from backfill_assets.adapters.proof.rows import footer_rows
 from backfill_assets.adapters.proof.written import Written, written_between
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.proof_scope import Everything
@@ -73,3 +74,32 @@ def test_if_log_entries_or_removed_files_are_missing_everything_is_proved(table:
 def test_a_table_whose_files_lack_columns_is_not_sampled(tmp_path: Path) -> None:
     write_deltalake(str(tmp_path), pa.table({"id": [1], "part": [1]}), partition_by=["part"])
     assert isinstance(written_between(TableLocation(uri=str(tmp_path)), 0, 0), Everything)
+
+
+def test_files_of_another_table_are_not_told_apart_by_their_paths(table: TableLocation) -> None:
+    """A shallow clone refers to files of the table from which it was made."""
+    added = {
+        "path": "s3://elsewhere/a.parquet",
+        "partitionValues": {},
+        "size": 1,
+        "modificationTime": 1,
+        "dataChange": True,
+    }
+    stats = {"stats": '{"numRecords": 1}'}
+    (Path(table.uri) / "_delta_log" / f"{2:020d}.json").write_text(json.dumps({"add": {**added, **stats}}))
+    found = written_between(table, 1, 2)
+    assert isinstance(found, Everything)
+    assert found.reason == "its files are not below its folder"
+
+
+def test_a_version_that_cannot_be_loaded_shows_nothing(table: TableLocation) -> None:
+    found = written_between(table, 1, 9)
+    assert isinstance(found, Everything)
+    assert "version 1, which passed, is no longer in the log" in found.reason
+
+
+def test_of_a_table_that_does_not_exist_no_rows_are_counted(tmp_path: Path) -> None:
+    assert footer_rows(TableLocation(uri=str(tmp_path))) == 0
+    append(tmp_path, 1, 2)
+    append(tmp_path, 3)
+    assert footer_rows(TableLocation(uri=str(tmp_path))) == 3

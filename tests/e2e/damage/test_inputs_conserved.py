@@ -18,6 +18,7 @@ from tests.support.lake import Lake
 from tests.support.over_connect import over_connect
 from tests.support.project import Project
 from tests.support.settings import one_in_gate
+from tests.support.statements import updated
 
 pytestmark = pytest.mark.e2e
 
@@ -77,7 +78,7 @@ def test_a_damaged_file_of_few_changes_is_named(lake: Lake) -> None:
 @pytest.mark.parametrize("view", one_in_gate("rows", "groups"))
 def test_files_of_a_change_data_feed_are_missed_by_what_they_say_themselves(lake: Lake, view: str) -> None:
     lake.project.refresh(view)
-    DeltaTable(lake.path("base")).update(updates={"amount": "amount + 100"}, predicate="id < 5")
+    updated(DeltaTable(lake.path("base")), {"amount": "amount + 100"}, "id < 5")
     with damaged(newest(Path(lake.path("base"), "_change_data"))):
         said = refused(lake.project, view)
     assert "epoch 2: Spark read 0 rows of the changes of versions 4 to 4 of 'base', expected 10" in said
@@ -87,7 +88,7 @@ def test_files_of_a_change_data_feed_are_missed_by_what_they_say_themselves(lake
 @pytest.mark.parametrize("view", ["rows", "groups"])
 def test_a_file_of_the_feed_that_another_one_has_replaced_is_told_by_its_size(lake: Lake, view: str) -> None:
     lake.project.refresh(view)
-    DeltaTable(lake.path("base")).update(updates={"amount": "amount + 100"}, predicate="id < 5")
+    updated(DeltaTable(lake.path("base")), {"amount": "amount + 100"}, "id < 5")
     file = newest(Path(lake.path("base"), "_change_data"))
     sound = file.read_bytes()
     rows = pq.read_table(file)

@@ -24,6 +24,7 @@ from backfill_assets.declare.model import MaterializedView
 from backfill_assets.errors import DuplicateKeyError, NoStrategyError, VersionsLostError
 from tests.support.lake import Lake
 from tests.support.settings import CHECKS, FULL
+from tests.support.statements import updated
 
 pytestmark = pytest.mark.e2e
 
@@ -102,7 +103,7 @@ def delete(lake: Lake, name: str, where: str) -> None:
 
 def update(lake: Lake, name: str, where: str, **values: str) -> None:
     """Update rows with delta-rs."""
-    DeltaTable(lake.path(name)).update(predicate=where, updates=values)
+    updated(DeltaTable(lake.path(name)), values, where)
 
 
 def exact_at_cursor(

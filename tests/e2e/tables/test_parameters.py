@@ -83,6 +83,18 @@ def test_changes_are_followed_while_the_value_stays(lake: Lake, view: str) -> No
     assert (record.rule, record.why_full, record.rows_total) == ("full", "parameters", 0)
 
 
+def test_a_value_of_which_a_text_does_not_tell_all_is_taken_for_another_one(lake: Lake) -> None:
+    VIEWS["arrays"] = "SELECT id FROM orders WHERE array_contains((SELECT array(min(number), 30) FROM limits), number)"
+    lake.view(
+        "arrays", VIEWS["arrays"], lake.table("orders", None), lake.table("limits", None), refresh_mode="incremental"
+    )
+    refreshed(lake, "arrays")
+    lake.append("limits", [{"number": 50}])
+    assert refreshed(lake, "arrays")[:2] == ("full", "parameters")
+    lake.append("orders", [{"id": 50, "name": "new", "number": 10}])
+    assert refreshed(lake, "arrays")[:2] == ("linear", "")
+
+
 @pytest.mark.full
 def test_a_table_may_have_a_value_and_rows(lake: Lake) -> None:
     lake.view("itself", VIEWS["itself"], lake.table("orders", None), refresh_mode="incremental")

@@ -20,6 +20,7 @@ from tests.support.lake import Lake
 from tests.support.processes import Processes
 from tests.support.runner import order_of, over_lake
 from tests.support.settings import CHECKS
+from tests.support.statements import updated
 
 pytestmark = pytest.mark.e2e
 
@@ -48,7 +49,7 @@ def change(lake: Lake, number: int, name: str = "base") -> None:
     """A delete, an update and an insert, each a version of its own; by delta-rs, which takes milliseconds."""
     table = DeltaTable(lake.path(name))
     table.delete(f"id = {number}")
-    table.update(updates={"v": f"{50 + number}"}, predicate=f"id = {number + 10} OR id = {number + 21}")
+    updated(table, {"v": f"{50 + number}"}, f"id = {number + 10} OR id = {number + 21}")
     lake.append(name, [{"id": 1000 + number, "v": 1}])
 
 
