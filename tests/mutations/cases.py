@@ -16,6 +16,7 @@ from tests.mutations.cases_core import CORE
 from tests.mutations.cases_corrected import CORRECTED
 from tests.mutations.cases_docs import DOCS
 from tests.mutations.cases_drawn import DRAWN
+from tests.mutations.cases_edges import EDGES
 from tests.mutations.cases_epochs import EPOCHS
 from tests.mutations.cases_feeds import FEEDS
 from tests.mutations.cases_few import FEW
@@ -68,5 +69,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
-    *ADDRESSES, *AZURE, *VARIABLES, *FEEDS, *FEW, *FOLLOWED, *COMMANDS, *TOGETHER,
+    *ADDRESSES, *AZURE, *VARIABLES, *EDGES, *FEEDS, *FEW, *FOLLOWED, *COMMANDS, *TOGETHER,
 )  # fmt: skip
