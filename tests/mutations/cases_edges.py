@@ -150,11 +150,11 @@ EDGES: tuple[Mutation, ...] = (
         tests=(f"{SEARCH}::test_an_error_that_is_not_about_values_ends_the_search",),
     ),
     Mutation(
-        name="all rows of a view are looked through for touched files",
+        name="addresses of touched files are taken for patterns",
         file="backfill_assets/adapters/compute/merge.py",
-        old="        if not touched:\n            return no_rows(self.spark, schema)\n",
-        new="",
-        tests=(f"{MERGED}::test_where_no_row_has_a_touched_key_no_file_goes",),
+        old="return parquet_files(self.spark, map(self.location.child, touched), schema)",
+        new="return self.spark.read.schema(schema).parquet(*map(self.location.child, touched))",
+        tests=(f"{MERGED}::test_only_files_with_a_touched_key_are_written_anew_and_the_feed_says_what_became_of_rows",),
     ),
     Mutation(
         name="files of a merge that hold other rows than Spark counted are committed",

@@ -98,7 +98,7 @@ class _Merge:
         schema = StructType.fromJson(json.loads(self.table.schema().to_json()))
         if not touched:
             return no_rows(self.spark, schema)
-        return self.spark.read.schema(schema).parquet(*map(self.location.child, touched))
+        return parquet_files(self.spark, map(self.location.child, touched), schema)
 
     def _result(self, rows: "DataFrame") -> "DataFrame":
         """All rows of the files that take the place of those that were touched."""

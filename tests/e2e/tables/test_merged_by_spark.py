@@ -31,7 +31,7 @@ def lake(tmp_path: Path) -> Lake:
 @pytest.fixture
 def output(tmp_path: Path) -> DeltaOutput:
     """A table with 0 to 9, 10 to 19 and 20 to 29 in three files."""
-    made = output_at(tmp_path)
+    made = output_at(tmp_path / "a[b]{c}*?")
     commit(made, record(CommitKind.CREATE, LIFE, 0))
     for epoch in range(1, 4):
         ids = list(range(10 * epoch - 10, 10 * epoch))
