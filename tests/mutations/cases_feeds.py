@@ -81,7 +81,7 @@ FEEDS: tuple[Mutation, ...] = (
         file=ROWS,
         old="(*files.added, *files.removed))",
         new="files.added)",
-        tests=("tests/e2e/tables/test_incomplete_feeds.py::test_every_change_reaches_views[whole]",),
+        tests=(f"{TOLD}::test_files_are_read_instead_of_it",),
     ),
     Mutation(
         name="feeds are not among the files with rows that changed",

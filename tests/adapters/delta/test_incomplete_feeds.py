@@ -10,6 +10,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets.adapters.compute.selectable_rows import Finder
+from backfill_assets.adapters.compute.table_rows import _held
+from backfill_assets.adapters.delta.footers import fed_rows
 from backfill_assets.adapters.delta.found_rows import FoundRows
 from backfill_assets.adapters.delta.logged_changes import changed, changed_rows
 from backfill_assets.adapters.delta.upstream import FEED, DeltaUpstream
@@ -57,6 +59,7 @@ def test_files_are_read_instead_of_it(tmp_path: Path) -> None:
     assert replaced == [Path(each).name for each in (*table.file_uris(), before)]
     assert (version.incomplete, version.is_plain, version.needed) == (True, True, tuple(replaced))
     assert not files.feed
+    assert _held(upstream, files) == fed_rows(upstream.location, [version]) == 6
 
 
 CDC = {"cdc": {"path": "_change_data/a.parquet", "size": 500}}
