@@ -19,6 +19,7 @@ from backfill_assets.errors import (
     BackfillError,
     DuplicateKeyError,
     PoisonRowError,
+    QueryError,
     UpstreamChangedError,
     UpstreamRefusedError,
     VersionsLostError,
@@ -66,6 +67,23 @@ def test_a_table_that_cannot_be_followed_is_refused_before_anything_is_written(l
     lake.view("keyed", "SELECT id FROM orders", lake.table("orders", key="other"))
     Delta(lake.path("orders")).alter.set_table_properties(FEED)
     assert refused(lake, UpstreamRefusedError, view="keyed").facts["reason"] == "UNKNOWN_KEY"
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT o.id, date_add(o.name, p.id) AS d FROM orders o JOIN orders p ON o.id = p.id",
+        "SELECT name, max(date_add(name, id)) AS s FROM orders GROUP BY name",
+        "SELECT id, array_contains(id, name) AS c FROM orders",
+    ],
+    ids=["joined", "groups", "rows"],
+)
+def test_what_spark_refuses_of_a_query_is_told_as_its_fault(lake: Lake, query: str) -> None:
+    lake.append("orders", [{"id": 1, "name": "A"}])
+    lake.view("large", query, lake.table("orders"))
+    error = refused(lake, QueryError)
+    assert ("array_contains" if "array" in query else "date_add") in str(error)
+    assert not Path(lake.location("large")).exists()
 
 
 def test_texts_with_a_collation_are_refused_where_the_view_names_them(lake: Lake) -> None:

@@ -8,8 +8,12 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from backfill_assets.adapters.compute import version_rows
+from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
 from backfill_assets.adapters.compute.version_rows import delta_rows_at, rows_at
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.core.progress.positions import KeyRange
+from backfill_assets.core.progress.reads import KeyRead
 from tests.support.lake import Lake
 from tests.support.settings import FULL
 
@@ -92,3 +96,16 @@ def test_a_version_older_than_removed_files_are_kept_is_read_as_long_as_they_are
     DeltaTable(lake.path("base")).delete("id = 0")
     lake.age("base", since=0, days=60)
     assert same(lake, 0) == (False, Counter([(0, "a")]))
+
+
+def test_few_keys_of_a_table_are_read_by_delta_which_opens_only_the_files_that_may_have_them(lake: Lake) -> None:
+    for number in range(3):
+        lake.append("base", [{"id": 10 * number + at, "name": f"n{at}"} for at in range(10)])
+    location = TableLocation(uri=lake.path("base"))
+    upstream = DeltaUpstream("base", location, key=lambda: ("id",))
+    keys = (KeyRange(after=None, upto=("2",)), KeyRange(after=("17",), upto=("20",)))
+    read = KeyRead(source="base", table_id="t", version=2, ranges={}, keys=keys, rows=5)
+    place = Scratch(table=location, path="scratch")  # nothing counts the rows
+    rows = table_rows(lake.spark, upstream, read, upstream.columns(), place).collect()
+    assert sorted(row["id"] for row in rows) == [0, 1, 2, 18, 19, 20]
+    assert {row["_change_type"] for row in rows} == {"insert"}
