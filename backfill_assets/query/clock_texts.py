@@ -54,6 +54,8 @@ _NEVER_TIMES: Final = (
     *_WRITTEN,
     *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
 )
+_GIVES_ITS_VALUE: Final = (exp.Filter, exp.IgnoreNulls, exp.Lambda, exp.RespectNulls, exp.Window)
+"""What stands around a call or an expression, and has its value."""
 _COMPARES: Final = (
     *(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In),
     *(exp.Add, exp.Sub),
@@ -128,7 +130,7 @@ class _Place:
     def becomes_time(self, node: exp.Expr) -> bool:
         """Whether what has the string's value may become a time."""
         parent = node.parent
-        while isinstance(parent, exp.Paren | exp.Tuple | exp.Any | exp.All):
+        while isinstance(parent, exp.Paren | exp.Tuple | exp.Any | exp.All | exp.PivotAlias):
             node, parent = parent, parent.parent
         if isinstance(parent, exp.Alias | exp.Select):
             return self._in_list(node)
@@ -136,6 +138,8 @@ class _Place:
             return self._in_branch(node, parent)
         if isinstance(parent, _COMPARES):
             return self._beside(node, parent)
+        if isinstance(parent, _GIVES_ITS_VALUE) and not self.is_word:
+            return parent.this is node and self.becomes_time(parent)
         return self._as_argument(node, parent)
 
     def _beside(self, node: exp.Expr, parent: exp.Expr) -> bool:
@@ -184,7 +188,7 @@ class _Place:
         others = [each for several in lists for each in several[at : at + 1]] if is_known else []
         if any(may_be_time(each.unalias(), self.no_time) for each in others):
             return True
-        if isinstance(query.parent, _COMPARES) and self.becomes_time(query):
+        if (isinstance(query.parent, _COMPARES) or not self.is_word) and self.becomes_time(query):
             return True
         name = item.alias_or_name.lower()
         if self.is_word or not name or name in self.seen:
