@@ -120,6 +120,7 @@ TEXTS = [
     "SELECT * FROM (SELECT id, name FROM t) PIVOT (max(id) FOR name IN ('today' AS now, '12:30' AS noon))",
     "SELECT id, (SELECT '12:30') AS c, max('12:30') OVER (PARTITION BY id) AS d FROM t",
     "SELECT id, transform(array(1), x -> '12:30') AS c FROM t",
+    "SELECT * FROM (SELECT id, name FROM t) PIVOT (max('12:30') AS most FOR id IN (1 AS one))",
 ]
 
 

@@ -12,6 +12,13 @@ CASES = [
     ("SELECT id, x + 1 AS more FROM a WHERE x > 2", {"id": [("a", "Id")], "more": [("a", "x")]}),
     ("SELECT * FROM a", {"id": [("a", "Id")], "x": [("a", "x")]}),
     ("SELECT count(*) AS n, 1 AS one FROM a", {"n": [], "one": []}),
+    (
+        "SELECT id, y AS more FROM ((SELECT x AS id FROM a) ORDER BY id LIMIT 3) JOIN b USING (id)",
+        {
+            "id": [("b", "id")],
+            "more": [("b", "y")],
+        },
+    ),
     ("SELECT x FROM a UNION ALL SELECT y FROM b", {"x": [("a", "x"), ("b", "y")]}),
     (
         "WITH m AS (SELECT id, max(y) AS y FROM b GROUP BY id) SELECT a.x + m.y AS s FROM a JOIN m USING (id)",

@@ -32,6 +32,7 @@ STARS = [
     "SELECT lag(id) OVER (ORDER BY day, struct(*)) AS n FROM t",
     *("SELECT price FROM t NATURAL JOIN t AS u", "SELECT price FROM t NATURAL LEFT JOIN t AS u"),
     "SELECT one FROM t PIVOT (sum(qty) FOR id IN (1 AS one))",
+    "SELECT b FROM t AS x(a, b)",
 ]
 GROUPED = [
     "SELECT day AS d, count(*) AS n FROM t GROUP BY d",

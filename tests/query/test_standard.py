@@ -17,6 +17,7 @@ STANDARD = [
         "SELECT '|>' AS pipe, table FROM t WHERE (table IS NULL)",
     ),
     ("TABLE t", "SELECT * FROM t"),
+    *((text, text) for text in ("TABLE t x", "TABLE t.", "SELECT a FROM t WHERE a IN (TABLE t x)")),
     ("(TABLE a.b) UNION ALL TABLE `c d` ORDER BY x", "(SELECT * FROM a.b) UNION ALL SELECT * FROM `c d` ORDER BY x"),
     ("WITH w AS (TABLE t) TABLE w", "WITH w AS (SELECT * FROM t) SELECT * FROM w"),
     ("SELECT f(TABLE t) FROM t WHERE x IN (TABLE u)", "SELECT f(TABLE t) FROM t WHERE x IN (SELECT * FROM u)"),
