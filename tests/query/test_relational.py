@@ -296,6 +296,13 @@ def test_what_only_looks_so_is_taken(query: str) -> None:
     assert analyzed(query).output_columns
 
 
+def test_files_of_rows_without_a_key_are_laid_out_by_a_column_only_if_all_are_known() -> None:
+    known = analyzed("SELECT id FROM t UNION SELECT id FROM u")
+    first = analyzed("SELECT id FROM t UNION ((SELECT id FROM u) ORDER BY id LIMIT 3)")
+    assert (known.key_columns, known.branch_column) == (("id", ROW_HASH, COPY), "")
+    assert (first.key_columns, first.branch_column) == ((ROW_HASH, COPY), "")
+
+
 def test_what_a_collation_makes_equal_is_no_key() -> None:
     query = analyzed("SELECT t.id, u.at FROM t LEFT JOIN u ON t.name = u.name AND t.name COLLATE UNICODE = 'x'")
     assert (query.steps(["t"]).rule, query.steps(["u"]).rule) == ("linear", "full")

@@ -139,6 +139,13 @@ REFUSED = [
     ("ORDER_NOT_TOTAL", "FROM t |> ORDER BY id |> LIMIT 5 |> OFFSET 2", "OFFSET"),
     ("NOT_DETERMINISTIC", "FROM t |> EXTEND rand() AS r", "rand()"),
     ("UNNAMED_COLUMN", "FROM t |> AGGREGATE count(*) GROUP BY id", "has no name"),
+    ("SYNTAX", "WITH x AS (FROM t) AS y |> SELECT id", "read as: SELECT id FROM (WITH x AS (FROM t) AS y)"),
+    ("SYNTAX", "FROM t JOIN |> SELECT id", "read as: SELECT id FROM (FROM t JOIN)"),
+    (
+        "SYNTAX",
+        "FROM t |> AGGREGATE max(x) AS m GROUP BY a b c",
+        "read as: SELECT a b c, max(x) AS m FROM t GROUP BY a b c",
+    ),
 ]
 
 
@@ -167,6 +174,9 @@ LOST = [
     "FROM lake.t |> EXTEND 1 AS one |> SELECT lake.t.a",
     "FROM t |> UNPIVOT (v FOR k IN (a, b)) AS q |> EXTEND 1 AS one |> SELECT q.v",
     "FROM t |> EXTEND 1 AS one |> WHERE one = 1 ORDER BY t.a",
+    "FROM t |> EXTEND 1 AS one |> WHERE (t.a = 1",
+    "FROM t |> EXTEND 1 AS one |> WHERE a IN (SELECT t.a FROM v AS t WHERE)",
+    "FROM t JOIN v s x |> AS y |> WHERE s.a = 1",
 ]
 """Spark knows of which table these columns are; a subquery does not, and the name may be a struct's, or one around it."""
 
