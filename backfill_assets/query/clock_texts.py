@@ -136,10 +136,10 @@ class _Place:
             return self._in_list(node)
         if isinstance(parent, exp.If | exp.Case | exp.Nvl2):
             return self._in_branch(node, parent)
-        if isinstance(parent, _COMPARES):
-            return self._beside(node, parent)
         if isinstance(parent, _GIVES_ITS_VALUE) and not self.is_word:
             return parent.this is node and self.becomes_time(parent)
+        if isinstance(parent, _COMPARES):
+            return self._beside(node, parent)
         return self._as_argument(node, parent)
 
     def _beside(self, node: exp.Expr, parent: exp.Expr) -> bool:

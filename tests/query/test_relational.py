@@ -228,6 +228,7 @@ REFUSED = [
     ("UNSUPPORTED", "SELECT t.id FROM t LEFT JOIN u ON (SELECT max(x.id) > 3 FROM u AS x WHERE x.id = t.id)"),
     ("UNSUPPORTED", "SELECT id FROM t, LATERAL explode((SELECT collect_set(id) FROM u)) AS e(x)"),
     ("UNKNOWN_UPSTREAM", "SELECT t.id FROM t, nowhere"),
+    ("UNKNOWN_UPSTREAM", "SELECT 1 AS one UNION SELECT 2"),
     ("UNUSED_UPSTREAM", "SELECT a.id FROM t a, t b"),
     ("UNUSED_UPSTREAM", "WITH unread AS (SELECT id FROM u) SELECT id FROM t"),
     ("UNNAMED_COLUMN", "SELECT count(*) FROM t, u"),
