@@ -119,6 +119,34 @@ REACHED: tuple[Mutation, ...] = (
         tests=(TIMES,),
     ),
     Mutation(
+        name="a text in a row of VALUES is lost",
+        file=CLOCK,
+        old="""        return [name.lower() for name in names[at : at + 1]]""",
+        new="""        return []""",
+        tests=(TIMES,),
+    ),
+    Mutation(
+        name="a text in a row of VALUES is that of the first column",
+        file=CLOCK,
+        old="""        return [name.lower() for name in names[at : at + 1]]""",
+        new="""        return [name.lower() for name in names[:1]]""",
+        tests=(TIMES, "tests/query/test_clock_texts.py::test_texts_that_stay_texts_are_not"),
+    ),
+    Mutation(
+        name="a text that a function in FROM gives is lost",
+        file=CLOCK,
+        old="""isinstance(source, exp.Lateral | exp.Table) and source.this is node:""",
+        new="""isinstance(source, exp.Lateral) and source.this is item.parent:""",
+        tests=(TIMES,),
+    ),
+    Mutation(
+        name="a text is named as in a subquery whose columns have other names outside",
+        file=CLOCK,
+        old="""name = renamed[at] if is_known and at < len(renamed) else item.alias_or_name""",
+        new="""name = item.alias_or_name""",
+        tests=(TIMES,),
+    ),
+    Mutation(
         name="an interval of hours is taken for a time of day",
         file=CLOCK,
         old="""if not isinstance(parent, exp.Func | exp.Bracket | exp.Dot | exp.PropertyEQ):""",
@@ -187,6 +215,13 @@ REACHED: tuple[Mutation, ...] = (
         old="""    if present:\n        raise refusal(""",
         new="""    if not present and allowed == ():\n        raise refusal(""",
         tests=(f"{RARE}::test_a_clause_of_another_system_is_refused_by_its_name",),
+    ),
+    Mutation(
+        name="the columns of first rows come from nowhere",
+        file="backfill_assets/query/lineage.py",
+        old="""        if isinstance(inner, exp.Subquery):\n            return self.given(inner.this)""",
+        new="""        if isinstance(inner, exp.Subquery):\n            return []""",
+        tests=("tests/query/test_lineage.py::test_a_column_comes_from_the_columns_that_its_expression_takes",),
     ),
     Mutation(
         name="two columns of a key are hidden under one name",
