@@ -5,7 +5,7 @@ import pytest
 from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column, parse_schema
-from backfill_assets.query.query import analyze
+from backfill_assets.query.query import analyze, spelled
 from backfill_assets.query.rowwise import RowwiseQuery
 
 T = (
@@ -57,6 +57,22 @@ def test_a_clause_of_another_system_is_refused_by_its_name(query: str, clause: s
         f"the query has a clause that cannot be maintained: {clause}",
     )
     assert error.hint
+
+
+@pytest.mark.parametrize("query", ["(t) UNION ALL SELECT a FROM t", "SELECT a FROM t UNION ALL (PIVOT t ON a)"])
+def test_what_is_put_together_is_made_of_queries(query: str) -> None:
+    error = refused(query)
+    assert (error.reason, error.message) == ("NOT_A_QUERY", "a part of the query is not a SELECT")
+    with pytest.raises(QueryError, match="the query cannot be read") as caught:
+        spelled(query, ["t"], whole=True)
+    assert caught.value.reason == "SYNTAX"
+
+
+@pytest.mark.parametrize("part", ["(FROM t)", "SELECT * FROM t JOIN t AS u ON t.a = u.a"])
+def test_parts_of_which_a_star_gives_more_columns_are_left_to_spark(part: str) -> None:
+    query = f"SELECT t.at FROM t JOIN t AS u ON t.a > u.a UNION ALL {part}"
+    found = analyze(query, {"t": parse_schema("at TIMESTAMP, a INT")}, {"t": ("a",)})
+    assert found.output_columns == ("at",)
 
 
 def test_a_semicolon_ends_a_query_and_begins_no_other() -> None:
