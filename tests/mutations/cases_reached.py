@@ -30,6 +30,24 @@ REACHED: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        name="keys are looked for where types cannot be read",
+        file="backfill_assets/query/kinds.py",
+        old="""    except SqlglotError:\n        return False""",
+        new="""    except SqlglotError:\n        return True""",
+        tests=(
+            "tests/query/test_kinds.py::test_over_columns_of_a_type_that_cannot_be_read_a_query_is_computed_in_full",
+        ),
+    ),
+    Mutation(
+        name="sums are kept of types that cannot be read",
+        file="backfill_assets/query/exact.py",
+        old="""    if typed is None:\n        return False""",
+        new="""    if typed is None:\n        return True""",
+        tests=(
+            "tests/query/test_kinds.py::test_over_columns_of_a_type_that_cannot_be_read_a_query_is_computed_in_full",
+        ),
+    ),
+    Mutation(
         name="any condition of CASE chooses a key",
         file="backfill_assets/query/computed_keys.py",
         old="""        case _:\n            return False\n    # Spark pads""",
