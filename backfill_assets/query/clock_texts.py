@@ -54,6 +54,8 @@ _NEVER_TIMES: Final = (
     *_WRITTEN,
     *(exp.Literal, exp.RawString, exp.Null, exp.Boolean, exp.Predicate, exp.Connector, exp.Not),
 )
+_GIVES_ITS_VALUE: Final = (exp.Filter, exp.IgnoreNulls, exp.Lambda, exp.RespectNulls, exp.Window)
+"""What stands around a call or an expression, and has its value."""
 _COMPARES: Final = (
     *(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In),
     *(exp.Add, exp.Sub),
@@ -127,13 +129,17 @@ class _Place:
 
     def becomes_time(self, node: exp.Expr) -> bool:
         """Whether what has the string's value may become a time."""
+        if not self.is_word and (names := _columns_of(node)):
+            return any(self._is_time_by_name(node.root(), name) for name in names)
         parent = node.parent
-        while isinstance(parent, exp.Paren | exp.Tuple | exp.Any | exp.All):
+        while isinstance(parent, exp.Paren | exp.Tuple | exp.Any | exp.All | exp.PivotAlias):
             node, parent = parent, parent.parent
         if isinstance(parent, exp.Alias | exp.Select):
             return self._in_list(node)
         if isinstance(parent, exp.If | exp.Case | exp.Nvl2):
             return self._in_branch(node, parent)
+        if isinstance(parent, _GIVES_ITS_VALUE) and not self.is_word:
+            return parent.this is node and self.becomes_time(parent)
         if isinstance(parent, _COMPARES):
             return self._beside(node, parent)
         return self._as_argument(node, parent)
@@ -184,14 +190,18 @@ class _Place:
         others = [each for several in lists for each in several[at : at + 1]] if is_known else []
         if any(may_be_time(each.unalias(), self.no_time) for each in others):
             return True
-        if isinstance(query.parent, _COMPARES) and self.becomes_time(query):
+        if (isinstance(query.parent, _COMPARES) or not self.is_word) and self.becomes_time(query):
             return True
-        name = item.alias_or_name.lower()
-        if self.is_word or not name or name in self.seen:
+        renamed = query.parent.alias_column_names if isinstance(query.parent, exp.Subquery) else []
+        name = renamed[at] if is_known and at < len(renamed) else item.alias_or_name
+        return not self.is_word and self._is_time_by_name(item.root(), name.lower())
+
+    def _is_time_by_name(self, root: exp.Expr, name: str) -> bool:
+        """Whether a column of this name, which has the string's value, becomes a time anywhere in a query."""
+        if not name or name in self.seen:
             return False
         inside = replace(self, seen=self.seen | {name})
-        named = (each for each in all_of(item.root(), exp.Column) if each.name.lower() == name)
-        return any(inside.becomes_time(each) for each in named)
+        return any(inside.becomes_time(each) for each in all_of(root, exp.Column) if each.name.lower() == name)
 
     def _in_branch(self, node: exp.Expr, parent: exp.If | exp.Case | exp.Nvl2) -> bool:
         if parent.this is node:  # IF('today', …) is none, CASE x WHEN 'today' is compared with x
@@ -201,6 +211,19 @@ class _Place:
             return True
         whole = parent.parent if isinstance(parent, exp.If) and isinstance(parent.parent, exp.Case) else parent
         return self._is_constant_time(whole) if self.is_word else self.becomes_time(whole)
+
+
+def _columns_of(node: exp.Expr) -> list[str]:
+    """The columns of FROM that have a node's value: one of a row of VALUES, or those of a function; none for other nodes."""
+    item = node.parent if isinstance(node.parent, exp.Alias) else node
+    source = item.parent
+    if isinstance(source, exp.Tuple) and isinstance(source.parent, exp.Values):
+        at = next(at for at, each in enumerate(source.expressions) if each is item)
+        names = source.parent.alias_column_names or [f"col{number + 1}" for number in range(at + 1)]
+        return [name.lower() for name in names[at : at + 1]]
+    if isinstance(source, exp.Lateral | exp.Table) and source.this is node:
+        return [name.lower() for name in source.alias_column_names] or ["col", "key", "value"]
+    return []
 
 
 def _is_taken_apart(text: exp.Expr) -> bool:

@@ -60,6 +60,8 @@ def _are_read(tree: exp.Expr) -> list[bool]:
     knows the type."""
     inner = unwrapped(tree)
     if isinstance(inner, exp.SetOperation):
-        return [left and right for left, right in zip(_are_read(inner.left), _are_read(inner.right), strict=True)]
+        # Parts of different sizes, which `*` may have, are left to Spark to refuse.
+        both = zip(_are_read(inner.left), _are_read(inner.right), strict=False)
+        return [left and right for left, right in both]
     assert isinstance(inner, exp.Select)
     return [isinstance(each.unalias(), exp.Column) for each in inner.expressions]

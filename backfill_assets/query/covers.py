@@ -87,8 +87,6 @@ def _connect_source(source: exp.Expr, union: _Union) -> None:
 def _connect_nested(query: exp.Query, union: _Union) -> None:
     given = _connect(query, union)
     holder = query.parent
-    while isinstance(holder, exp.Subquery):
-        holder = holder.parent
     if isinstance(holder, exp.In) and may_be_key(holder.this) and given:
         union.join(_first(spelled_node(holder.this)), given[0])
 

@@ -17,7 +17,7 @@ __all__ = ["called_words"]
 
 def called_words(root: exp.Expr, tables: Mapping[str, Collection[str]]) -> Iterator[str]:
     """The words of a query that call functions. `tables`: the columns of each upstream, all names in lower case."""
-    named = {each.alias.lower(): each.this for each in all_of(root, exp.CTE)}
+    named = {each.alias.lower(): each for each in all_of(root, exp.CTE)}
     for column in all_of(root, exp.Column):
         name = column.name.lower()
         if (
@@ -29,7 +29,7 @@ def called_words(root: exp.Expr, tables: Mapping[str, Collection[str]]) -> Itera
 
 
 def _reads(
-    query: exp.Expr | None, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.Expr]
+    query: exp.Expr | None, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.CTE]
 ) -> bool:
     """Whether a SELECT reads a column of this name."""
     return query is not None and any(_has(source, name, tables, named) for source in _sources(query))
@@ -43,7 +43,7 @@ def _sources(query: exp.Expr) -> Iterator[exp.Expr]:
         yield join.this
 
 
-def _has(source: exp.Expr, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.Expr]) -> bool:
+def _has(source: exp.Expr, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.CTE]) -> bool:
     """Whether an item of FROM has a column of this name; False if that is not certain."""
     renamed = [each.lower() for each in source.alias_column_names]
     if renamed:
@@ -51,8 +51,10 @@ def _has(source: exp.Expr, name: str, tables: Mapping[str, Collection[str]], nam
     match source:
         case exp.Table() if source.name.lower() in named and not source.args.get("db"):
             # A recursive query does not read itself before its columns are known.
-            others = {key: query for key, query in named.items() if key != source.name.lower()}
-            return _gives(named[source.name.lower()], name, tables, others)
+            cte = named[source.name.lower()]
+            others = {key: each for key, each in named.items() if each is not cte}
+            columns = [each.lower() for each in cte.alias_column_names]
+            return name in columns if columns else _gives(cte.this, name, tables, others)
         case exp.Table():
             return name in tables.get(".".join(part.name for part in source.parts).lower(), ())
         case exp.Subquery():
@@ -60,7 +62,7 @@ def _has(source: exp.Expr, name: str, tables: Mapping[str, Collection[str]], nam
     return False
 
 
-def _gives(query: exp.Expr, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.Expr]) -> bool:
+def _gives(query: exp.Expr, name: str, tables: Mapping[str, Collection[str]], named: Mapping[str, exp.CTE]) -> bool:
     if not isinstance(query, exp.Query):
         return False
     names = [each.lower() for each in query.named_selects]

@@ -167,7 +167,8 @@ def _own(tokens: Sequence[Token], first: int) -> Iterator[tuple[int, TokenType]]
     for index in range(first + 1, len(tokens)):
         kind = tokens[index].token_type
         depth -= kind in _CLOSES
-        if depth < 0 or (depth == 0 and kind in _SET_OPERATIONS):
+        leaves_out = tokens[index - 1].token_type == TokenType.STAR  # `* EXCEPT (a)`
+        if depth < 0 or (depth == 0 and kind in _SET_OPERATIONS and not leaves_out):
             return
         yield index, TokenType.L_PAREN if depth else kind
         depth += kind in _OPENS

@@ -197,8 +197,6 @@ def partitions(scope: exp.Expr, types: Sequence[Mapping[str, str]]) -> Iterator[
 
 def with_hidden(query: str, tokens: Sequence[Token], classes: KeyClasses) -> str:
     """The query's text with the hidden columns at the end of its SELECT list."""
-    if not classes.hidden:
-        return query
     start = tokens[_from(tokens)].start
     return f"{query[:start]}{''.join(f', {each}' for each in classes.hidden)} {query[start:]}"
 

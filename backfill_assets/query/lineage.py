@@ -70,6 +70,8 @@ class _Lineage:
         if isinstance(inner, exp.SetOperation):
             left, right = self.given(inner.left), self.given(inner.right)
             return [(name, some | other) for (name, some), (_, other) in zip(left, right, strict=False)]
+        if isinstance(inner, exp.Subquery):
+            return self.given(inner.this)  # with an ORDER BY or LIMIT of its own
         if not isinstance(inner, exp.Select):
             return []
         self._meet_sources(inner)

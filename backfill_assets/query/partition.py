@@ -324,8 +324,6 @@ class _Check:
         for inner in self.shape.queries(select):
             found = self.query(inner, rows.carriers | outer)
             holder = inner.parent
-            while isinstance(holder, exp.Subquery):
-                holder = holder.parent
             around = with_not(holder)
             alike = (
                 isinstance(holder, exp.In)
@@ -335,8 +333,6 @@ class _Check:
                 and kinds_given(inner)[0] == kind_of(holder.this)
             )
             if found.covered and not found.linked and not alike:
-                self.refuse(inner)
-            if found.covered and isinstance(holder, exp.Join):
                 self.refuse(inner)
             if found.covered and alike and isinstance(around, exp.Not):
                 self._take_away(select, inner)

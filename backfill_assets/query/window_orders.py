@@ -201,7 +201,10 @@ def _columns(
     """What tells the rows of a window apart, as it is added to its ORDER BY; empty where that has to wait for `rows`."""
     select = None if window.node is None else window.node.find_ancestor(exp.Select)
     if window.node is None or select is None:
-        return ""
+        raise not_total(
+            f"the query calls {window.function}() in the ORDER BY of a set operation{place(tokens[window.over])}",
+            "compute it in a subquery: SELECT …, row_number() OVER (…) AS n FROM (… UNION ALL …)",
+        )
     seen = () if rows is None else rows.seen(select)
     if select.args.get("group"):
         return order_of_groups(query, tokens, window.over, None if rows is None else {each.name for each in seen})

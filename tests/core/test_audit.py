@@ -204,6 +204,11 @@ def test_plans_that_may_have_been_pruned_are_not_missed_and_younger_ones_are() -
     assert violation.startswith("epoch 4 was committed by plan")
 
 
+@pytest.mark.parametrize("newest", [None, 0, 7])
+def test_a_life_without_commits_disagrees_with_no_ledger(newest: int | None) -> None:
+    assert ledger_agrees([], ENTRIES, newest) == []
+
+
 @pytest.mark.parametrize("newest", [None, 1, 4])
 def test_a_ledger_that_is_behind_or_too_far_ahead_is_named(newest: int | None) -> None:
     (violation,) = ledger_agrees(RECORDS, ENTRIES, newest)

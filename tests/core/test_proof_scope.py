@@ -101,6 +101,14 @@ def test_everything_is_proved_if_positions_do_not_show_what_was_read(changes: di
     assert reason in found.reason
 
 
+def test_everything_is_proved_if_a_view_reads_other_tables_than_before() -> None:
+    before = SnapshotPosition(tables={"t": TABLE})
+    for tables in ({"t": TABLE, "u": TABLE}, {"u": TABLE}, {}):
+        found = followed(before, SnapshotPosition(tables=tables))
+        assert isinstance(found, Everything)
+        assert found.reason == "the view reads other tables than before"
+
+
 @pytest.mark.parametrize("later", [(1,), (2,), ()], ids=["as before", "other ranges", "all of it is read"])
 def test_everything_is_proved_where_the_position_that_passed_was_within_history_that_is_read_by_key(
     later: tuple[int, ...],

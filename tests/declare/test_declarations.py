@@ -12,7 +12,7 @@ import pytest
 
 from backfill_assets import build_definitions, delta_table, kafka_source, materialized_view
 from backfill_assets.declare.fingerprints import fingerprint_of
-from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView
+from backfill_assets.declare.model import Declared, KafkaSource, MaterializedView, has_key
 from backfill_assets.defs.definitions import registry
 from backfill_assets.errors import DeclarationError, QueryError
 
@@ -84,6 +84,56 @@ WRONG_VIEWS: list[tuple[str, dict[str, Any], str]] = [
     ("upstreams", {"upstreams": source()}, "orders"),
     ("upstreams", {"upstreams": [source(), source()]}, "twice"),
 ]
+
+
+WRONG_TABLES: list[tuple[str, dict[str, Any], str]] = [
+    ("name", {"name": "cus tomers"}, "'cus tomers'"),
+    ("path", {"path": ""}, "''"),
+    ("path", {"path": 7}, "7"),
+    ("primary_key", {"primary_key": 7}, "7"),
+    ("primary_key", {"primary_key": []}, "[]"),
+    ("primary_key", {"primary_key": ""}, "''"),
+    ("primary_key", {"primary_key": ["id", None]}, "['id', None]"),
+    ("primary_key", {"primary_key": ["id", "day", "id"]}, "['id', 'day', 'id'] names a column twice"),
+]
+
+
+@pytest.mark.parametrize(("argument", "given", "found"), WRONG_TABLES)
+def test_a_wrong_table_is_refused(argument: str, given: dict[str, Any], found: str) -> None:
+    error = refused(lambda: delta_table(**{"name": "customers", "path": "lake/customers", **given}))
+    assert error.facts["argument"] == argument
+    assert found in error.message
+    assert error.hint
+    assert str(error).startswith("[DECLARATION] delta_table ")
+
+
+def test_a_strategy_that_does_not_read_a_views_upstreams_is_refused_with_those_that_do() -> None:
+    table = delta_table("customers", path="lake/customers", primary_key="id")
+    over_records = refused(lambda: view(strategy="snapshot"))
+    over_tables = refused(lambda: view(query="SELECT id FROM customers", upstreams=[table], strategy="source"))
+    assert (over_records.message.count("'snapshot' does not read such upstreams"), over_records.hint) == (
+        1,
+        "use 'source'",
+    )
+    assert "'source' does not read such upstreams" in over_tables.message
+    assert over_tables.hint.startswith("use one of 'snapshot', ")
+    assert view(strategy="source").strategy == "source"
+    assert view(query="SELECT id FROM customers", upstreams=[table], strategy="snapshot").strategy == "snapshot"
+
+
+def test_an_aggregate_over_records_takes_the_key_of_its_groups_and_no_other() -> None:
+    query = "SELECT id, count(*) AS n FROM orders GROUP BY id"
+    assert view(query=query, primary_key="id").own_key == ("id",)
+    assert (
+        "['n'] was given, but an aggregate is keyed by its groups, (id)"
+        in refused(lambda: view(query=query, primary_key="n")).message
+    )
+
+
+def test_rows_of_a_source_are_known_by_where_their_record_came_from() -> None:
+    table = delta_table("customers", path="lake/customers")
+    assert (has_key(source()), has_key(table)) == (True, False)
+    assert has_key(delta_table("customers", path="lake/customers", primary_key="id"))
 
 
 @pytest.mark.parametrize(("argument", "given", "found"), WRONG_VIEWS)

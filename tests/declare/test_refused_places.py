@@ -11,6 +11,7 @@ REFUSED = [
     ("SELECT a.id, uuid() AS u FROM a JOIN a b USING (id)", "calls uuid() in line 1, column 14"),
     ("SELECT id\nFROM a\nWHERE at > now()", "calls now() in line 3, column 12"),
     ("SELECT id,\n max_by(k, v) AS m FROM a GROUP BY id", "calls max_by() in line 2, column 2"),
+    ("SELECT id, min_by(k) AS m FROM a GROUP BY id", "calls min_by() in line 1, column 12"),
     ("SELECT unix_timestamp(at) AS a,\n unix_timestamp() AS s FROM a", "calls unix_timestamp() in line 2, column 2"),
     ("SELECT id FROM nope", "reads from 'nope' in line 1, column 16"),
     ("SELECT id, row_number() OVER () AS n FROM a", "rows in no order in line 1, column 25"),
@@ -76,6 +77,7 @@ NO_SQL = [
     "SELECT 1 AS a, u.x JOIN a ON true",
     "SELECT id -- a \\\n, x\nFROM a",
     "SELECT id FROM a ORDER BY x LIMIT 'all'",
+    "SELECT id, max_by(k, struct(v, k) FROM a GROUP BY id",
 ]
 
 

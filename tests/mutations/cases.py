@@ -39,6 +39,7 @@ from tests.mutations.cases_other_logs import OTHER_LOGS
 from tests.mutations.cases_parameters import PARAMETERS
 from tests.mutations.cases_parted import PARTED
 from tests.mutations.cases_pipes import PIPES
+from tests.mutations.cases_reached import REACHED
 from tests.mutations.cases_reads import READS
 from tests.mutations.cases_relational import RELATIONAL
 from tests.mutations.cases_replace import REPLACE
@@ -69,5 +70,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *SESSION, *VALUES, *CHECKS, *CLOCK, *COLUMNS, *SHELLS, *SINCE_PASS, *SKIPS, *RELATIONAL, *TEXTS, *ORDERS, *RULES, *STORED,
     *STORES, *DOCS, *LOST, *ODD, *REPLACE, *TOUCHED, *FOUND, *LAYOUT, *REQUESTS, *LIFTING, *COMPUTED, *PARAMETERS, *COPIES,
     *CORRECTED, *PARTED, *OTHER_LOGS, *LIMITED, *ADDED, *REPLACED, *NUMBERED, *LAGGING, *SECRETS, *DRAWN, *GRAMMAR, *PIPES,
-    *ADDRESSES, *AZURE, *VARIABLES, *EDGES, *FEEDS, *FEW, *FOLLOWED, *COMMANDS, *TOGETHER,
+    *ADDRESSES, *AZURE, *VARIABLES, *EDGES, *FEEDS, *FEW, *FOLLOWED, *COMMANDS, *TOGETHER, *REACHED,
 )  # fmt: skip

@@ -52,6 +52,11 @@ def test_what_only_looks_like_the_clock_keeps_its_place(item: str) -> None:
     assert at_time(query, INSTANT) == query
 
 
+@pytest.mark.parametrize("query", ["SELECT now() AS a, 'b FROM t", "SELECT now() AS a FROM t /* "])
+def test_a_text_that_cannot_be_read_calls_nothing(query: str) -> None:
+    assert not calls_clock(query)
+
+
 @given(st.integers(0, 4_000_000_000_000_000))
 def test_all_functions_say_the_same_moment_to_the_microsecond(instant: int) -> None:
     moment, local, seconds, day = (

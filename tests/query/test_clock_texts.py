@@ -73,6 +73,21 @@ OF_THE_CLOCK = [
     "SELECT id, day AS c FROM t UNION SELECT id, 'today' FROM u",
     "SELECT id FROM (SELECT id, at AS c FROM t) JOIN u USING (id) WHERE c < 'today'",
     "SELECT id FROM (SELECT id, IF(id = 1, at, name) AS c FROM t) JOIN u USING (id) WHERE c < '12:30'",
+    "SELECT * FROM (SELECT id, at FROM t) PIVOT (max(id) FOR at IN ('today' AS now))",
+    "SELECT * FROM (SELECT id, at FROM t) PIVOT (max(id) FOR at IN ('12:30' AS noon))",
+    "SELECT * FROM (SELECT id, name, day FROM t) PIVOT (max(id) FOR (name, day) IN (('a', 'today') AS now))",
+    "SELECT id, CAST((SELECT '12:30') AS TIMESTAMP) AS c FROM t JOIN u USING (id)",
+    "SELECT id, CAST(x AS TIMESTAMP) AS c FROM t JOIN (SELECT 1 AS one, '12:30' AS y) AS s(z, x) ON id = z",
+    "SELECT id, CAST(v.X AS TIMESTAMP) AS c FROM t JOIN (VALUES (1, '12:30')) AS v(k, x) ON id = k",
+    "SELECT id FROM t JOIN VALUES ('12:30') AS v(x) ON at > x",
+    "SELECT id FROM t JOIN VALUES (1, '12:30') ON at > col2",
+    "SELECT id FROM t LATERAL VIEW explode(array('12:30')) e AS x WHERE at > x",
+    "SELECT id FROM t, LATERAL explode(array('12:30')) AS e(x) WHERE at > x",
+    "SELECT id FROM t JOIN explode(array('12:30')) ON at > col",
+    "SELECT id, CAST(transform(array(1), x -> '12:30') AS ARRAY<TIMESTAMP>) AS c FROM t",
+    "SELECT id, CAST(max('12:30') FILTER (WHERE id > 1) AS TIMESTAMP) AS c FROM t GROUP BY id HAVING id > 1",
+    "SELECT id, CAST(max('12:30') OVER (PARTITION BY id) AS TIMESTAMP) AS c FROM t",
+    "SELECT id, CAST(lag('12:30') IGNORE NULLS OVER (ORDER BY id) AS TIMESTAMP) AS c FROM t",
 ]
 TEXTS = [
     "SELECT id FROM t WHERE nvl2(at, '12:30', 'x') = 'x' OR nvl2(day, name, 'today') = 'x'",
@@ -108,6 +123,14 @@ TEXTS = [
     "SELECT id, '12:30' AS c, name > c AS late FROM t",
     "SELECT t.id FROM t JOIN u USING (id) WHERE t.s.b > '12:30' AND u.name > '12:30'",
     "SELECT id FROM t WHERE plain = CAST('2024-01-01 12:30' AS TIMESTAMP_NTZ)",
+    "SELECT id FROM t WHERE at + INTERVAL '12:30' HOUR TO MINUTE > TIMESTAMP '2024-01-01 09:00:00'",
+    "SELECT * FROM (SELECT id, name FROM t) PIVOT (max(id) FOR name IN ('today' AS now, '12:30' AS noon))",
+    "SELECT id, (SELECT '12:30') AS c, max('12:30') OVER (PARTITION BY id) AS d FROM t",
+    "SELECT id, transform(array(1), x -> '12:30') AS c FROM t",
+    "SELECT id FROM t JOIN VALUES (TIMESTAMP '2024-01-01 09:00:00', '12:30') AS v(x, y) ON at > x AND name > y",
+    "SELECT id FROM t JOIN (SELECT '12:30' AS y) AS s(x) ON name > x",
+    "SELECT id, x FROM t LATERAL VIEW explode(array('12:30')) e AS x WHERE name > x",
+    "SELECT * FROM (SELECT id, name FROM t) PIVOT (max('12:30') AS most FOR id IN (1 AS one))",
 ]
 
 

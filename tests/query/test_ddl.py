@@ -36,6 +36,8 @@ REFUSED = [
     ("a", "cannot be read"),
     ("a FOO", "cannot be read"),
     ("a INT b INT", "cannot be read"),
+    ("INT, b STRING", "'INT' is not a column with a name and a type"),
+    ("a STRUCT<INT, STRING>", "'INT' is not a column with a name and a type"),
     ("a INT) USING csv --", "cannot be read"),
     ("a INT>, b STRUCT<c INT", "cannot be read"),
     ("a STRUCT<>", "cannot be read"),

@@ -15,6 +15,7 @@ COMPLETED = {
     f"SELECT upper(name) AS u, {ORDERED} AS n FROM t GROUP BY 1": ["upper(name)"],
     f"SELECT DISTINCT upper(name) u, {ORDERED} AS n FROM t GROUP BY u, at HAVING count(*) > 1": ["upper(name), at"],
     f"SELECT t.name AS name, {ORDERED} AS n FROM t GROUP BY name ORDER BY 1": ["name"],
+    f"SELECT * EXCEPT (at), {ORDERED} AS n FROM t GROUP BY id, name": ["id, name"],
     f"SELECT 'a,b' AS x, {ORDERED} AS n FROM t GROUP BY concat(name, ','), 'a,b'": ["concat(name, ','), 'a,b'"],
     f"SELECT coalesce(1 + {ORDERED}, 0) AS n FROM t WHERE id IS DISTINCT FROM 3 GROUP BY id IS DISTINCT FROM 4": [
         "id IS DISTINCT FROM 4"
@@ -82,6 +83,8 @@ REFUSED = {
     f"SELECT name, at, {ORDERED} AS n FROM t GROUP BY GROUPING SETS ((name), (at))": "grouping sets",
     f"SELECT name, {ORDERED} AS n FROM t GROUP BY 7": "GROUP BY 7",
     f"SELECT *, {ORDERED} AS n FROM t GROUP BY 1": "GROUP BY 1",
+    f"SELECT 1 AS a, {ORDERED} AS n FROM t GROUP BY name::STRUCT<a: INT, b: INT>": "cannot be split at its commas",
+    f"SELECT name::STRUCT<a: INT, b: INT> AS c, {ORDERED} AS n FROM t GROUP BY 1": "are not found in the text",
 }
 
 

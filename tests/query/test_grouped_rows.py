@@ -3,6 +3,7 @@
 import pytest
 
 from backfill_assets.query.relational import analyze_relational
+from backfill_assets.query.steps import Steps
 from tests.support.three_tables import analyzed, columns_of
 
 
@@ -77,6 +78,16 @@ def test_rows_that_follow_from_a_key_are_grouped_by_it_unless_they_hold_sums_of_
 )
 def test_groups_do_not_follow_changes_that_touch_rows_of_other_values(query: str, changed: str) -> None:
     assert analyzed(query).steps([changed]).rule == "full"
+
+
+def test_groups_whose_rows_are_chosen_by_sums_of_floats_are_computed_again_for_touched_values() -> None:
+    query = analyzed(
+        "SELECT a.k, count(*) AS n FROM a WHERE a.f > (SELECT sum(b.f) FROM b WHERE b.k = a.k) GROUP BY a.k"
+    )
+    assert query.steps(["a"]) == Steps("additive", (0,))
+    assert query.steps(["b"]) == Steps("restricted", (), {0: [1]})
+    assert dict(query.classes.classes[0].columns) == {0: "k", 1: "k"}
+    assert query.classes.classes[0].output == "k"
 
 
 def test_groups_take_their_own_key_and_no_other() -> None:

@@ -57,6 +57,8 @@ LEFT = [
         "p0", "t"
     )
     + " SELECT id FROM p9",
+    "WITH " + ", ".join(f"p{at} AS (SELECT id FROM t)" for at in range(65)) + " SELECT id FROM p64",
+    "WITH p AS ((SELECT id FROM t)) SELECT id FROM p",
 ]
 
 
@@ -69,6 +71,17 @@ def test_a_definition_is_in_the_place_of_its_name(query: str, text: str) -> None
 @pytest.mark.parametrize("query", LEFT)
 def test_what_cannot_be_put_in_its_place_stays(query: str) -> None:
     assert inlined(query) == query
+
+
+def test_a_text_that_is_no_query_is_refused() -> None:
+    with pytest.raises(QueryError, match="the query has a syntax error in line 1") as caught:
+        inlined("WITH p AS (SELECT id FROM) SELECT id FROM p")
+    assert caught.value.reason == "SYNTAX"
+
+
+def test_as_many_names_are_put_in_their_places_as_are_read_in_a_moment() -> None:
+    names = ", ".join(f"p{at} AS (SELECT id FROM t)" for at in range(64))
+    assert inlined(f"WITH {names} SELECT id FROM p63") == "SELECT id FROM (SELECT id FROM t) AS `p63`"
 
 
 @pytest.mark.parametrize("limit", ["", "MAX RECURSION LEVEL 500 "])

@@ -170,7 +170,12 @@ NOT_A_KEY = [
         "SELECT CASE WHEN a.k > 1 THEN 'x' ELSE 'y' END AS x, median(b.k) AS m FROM b LEFT JOIN a ON a.id = b.id GROUP BY 1",
         "a side that may be missing",
     ),
+    (
+        "SELECT CASE WHEN s LIKE 'a%' THEN 'x' ELSE s END AS x, median(k) AS m FROM a GROUP BY 1",
+        "no comparison of values",
+    ),
     ("SELECT DISTINCT a.id FROM a JOIN b ON a.k % 9 = b.k", "DISTINCT without the key"),
+    ("SELECT DISTINCT at FROM a WHERE date(at) IN (SELECT date(at) FROM b)", "DISTINCT has no place for what tells it"),
     ("SELECT k % 9 AS x, rank() OVER (PARTITION BY f ORDER BY k) AS r FROM a", "windows of other rows"),
     ("SELECT date(x) AS y, median(k) AS m FROM (SELECT max(at) AS x, max(k) AS k FROM a) GROUP BY 1", "of all rows"),
 ]
@@ -201,6 +206,16 @@ NOT_COVERED: list[tuple[str, set[int], str]] = [
     ("SELECT x.id FROM a AS x WHERE x.k = (SELECT max(b.k) FROM b)", {0}, "a subquery over everything"),
     ("SELECT id FROM a UNION ALL SELECT n FROM (SELECT count(*) AS n FROM b)", set(), "one side is about all rows"),
     ("SELECT id FROM a UNION SELECT k + 1 FROM b", set(), "no column"),
+    ("SELECT id FROM a UNION ((SELECT k FROM b) ORDER BY k LIMIT 3)", set(), "the first rows of all"),
+    ("SELECT id FROM a WHERE id IN ((SELECT k FROM b) ORDER BY k LIMIT 3)", {0}, "the first rows of all"),
+    (
+        "SELECT x.id FROM ((SELECT id, k FROM a) ORDER BY k LIMIT 3) x LEFT JOIN b USING (id)",
+        set(),
+        "the first rows of all",
+    ),
+    ("SELECT a.id FROM a JOIN (b) ON a.id = b.id", {0}, "tables in brackets are not looked into"),
+    ("SELECT a.id FROM (a LEFT JOIN c USING (k)) JOIN b ON a.id = b.id", {2}, "joins in brackets are not looked into"),
+    ("SELECT a.id FROM a OUTER JOIN b ON a.id = b.id", set(), "a join that is not known"),
     ("SELECT b.id FROM a JOIN range(4) r ON a.s = r.id LEFT JOIN b ON b.s = r.id", {0}, "texts that mean one number"),
     (
         "SELECT id FROM a WHERE s IN (SELECT r.id FROM range(4) r JOIN b ON b.s = r.id)",
@@ -322,6 +337,9 @@ def test_a_key_that_the_query_leaves_out_is_a_hidden_column() -> None:
     assert "`__auto_generated_subquery_name`.`k` AS BIGINT)) AS __class_0" in analyzed(nameless).template
     query = analyzed("SELECT a.s IS DISTINCT FROM 'x' AS odd FROM a LEFT JOIN b ON a.s = b.s")
     assert query.classes.classes[0].carrier == "`__class_0`"
+    assert query.partners.classes[0].carrier == "", (
+        "rows of the view do not tell keys by which only tables are compared"
+    )
     assert "AS odd , xxhash64(rtrim(`a`.`s`)) AS __class_0 FROM {occurrence_0}" in query.template
     assert query.output_columns == ("odd",)
 

@@ -89,6 +89,7 @@ COMPLETED = [
         "ORDER BY x, 1, 2 WINDOW w AS (ORDER BY x) LIMIT 3",
     ),
     ("SELECT posexplode(array(id)) AS (p, v) FROM u ORDER BY p LIMIT 2", "ORDER BY p, 1, 2 LIMIT 2"),
+    ("SELECT id, x FROM u LIMIT 2 ORDER BY x", "LIMIT 2 ORDER BY x, 1, 2"),
     (
         "SELECT id, kk FROM m LATERAL VIEW explode(m) e AS kk, vv ORDER BY id LIMIT 3",
         "ORDER BY id, 1, 2 LIMIT 3",

@@ -22,6 +22,7 @@ CASES: dict[str, dict[str, tuple[int, str]]] = {
     "SELECT a.id FROM a JOIN b ON a.id = b.id UNION ALL SELECT x FROM b": {"id": (0, "id")},
     "SELECT l.id, r.k FROM a l JOIN a r ON l.k = r.k JOIN b ON b.id = l.id": {"id": (0, "id"), "k": (1, "k")},
     "SELECT (SELECT max(x) FROM b) AS m, a.k FROM a": {"k": (1, "k")},
+    "SELECT f.k, b.x FROM ((SELECT id, k FROM a) ORDER BY id LIMIT 3) AS f JOIN b ON f.id = b.id": {"x": (1, "x")},
 }
 
 

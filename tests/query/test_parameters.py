@@ -26,6 +26,8 @@ def analyzed(query: str) -> RelationalQuery:
         ("SELECT id FROM a WHERE k > (SELECT avg(k) FROM a) OR id = (SELECT min(id) FROM b WHERE k > (SELECT max(k) FROM b))",
          ["SELECT avg(k) FROM {occurrence_1} AS `a`",
           "SELECT min(id) FROM {occurrence_2} AS `b` WHERE k > (SELECT max(k) FROM {occurrence_3} AS `b`)"]),
+        ("SELECT id FROM a WHERE k > (SELECT coalesce((SELECT max(k) FROM b), 0))",
+         ["SELECT coalesce((SELECT max(k) FROM {occurrence_1} AS `b`), 0)"]),
         ("SELECT id FROM a WHERE concat(k, '{occurrence_1}') > (SELECT max(concat(k, '{x}')) FROM b)",
          ["SELECT max(concat(k, '{{x}}')) FROM {occurrence_1} AS `b`"]),
         ("SELECT id FROM a WHERE k BETWEEN (SELECT min(k) FROM b AS x) AND (SELECT max(x.k) FROM b AS x)",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.query import analyze, input_columns, named_in
+from backfill_assets.query.query import analyze, input_columns, key_of_text, named_in
 from backfill_assets.query.rowwise import RowwiseQuery
 
 NAMES = ["id", "price", "qty", "total", "day", "At", "odd name", "a`b", "s", "left"]
@@ -32,6 +32,7 @@ STARS = [
     "SELECT lag(id) OVER (ORDER BY day, struct(*)) AS n FROM t",
     *("SELECT price FROM t NATURAL JOIN t AS u", "SELECT price FROM t NATURAL LEFT JOIN t AS u"),
     "SELECT one FROM t PIVOT (sum(qty) FOR id IN (1 AS one))",
+    "SELECT b FROM t AS x(a, b)",
 ]
 GROUPED = [
     "SELECT day AS d, count(*) AS n FROM t GROUP BY d",
@@ -79,6 +80,20 @@ def test_a_star_means_all_columns_in_their_order(query: str) -> None:
 )
 def test_a_product_a_count_and_joins_by_names_are_not_a_star(query: str) -> None:
     assert Column("total", "BIGINT") not in named_in(query, ALL)
+
+
+@pytest.mark.parametrize(
+    ("query", "key"),
+    [
+        ("SELECT id, qty FROM t WHERE price > 1", ("id",)),
+        ("SELECT day, count(*) AS n FROM t GROUP BY day", ("day",)),
+        ("SELECT id, qty FROM u", None),
+        ("SELECT day, first(qty) AS q FROM t GROUP BY day", None),
+        ("SELECT qty + 1 FROM t", None),
+    ],
+)
+def test_a_text_tells_the_key_of_its_rows_or_none_if_it_is_wrong(query: str, key: tuple[str, ...] | None) -> None:
+    assert key_of_text(query, (("t", ("id",)),)) == key
 
 
 @pytest.mark.parametrize("name", ["st", "elect", "a", "ric", "i", "summe", "é", "1", "pricelist"])

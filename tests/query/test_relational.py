@@ -206,6 +206,13 @@ REFUSED = [
     ("ORDER_NOT_TOTAL", "SELECT b FROM (SELECT explode(map(id, name)) FROM t ORDER BY 1 LIMIT 3) AS s(a, b)"),
     ("ORDER_NOT_TOTAL", "SELECT id FROM t LIMIT 3"),
     ("ORDER_NOT_TOTAL", "SELECT id, row_number() OVER () AS n FROM t"),
+    ("ORDER_NOT_TOTAL", "SELECT first_value(id) OVER () AS f FROM t"),
+    ("ORDER_NOT_TOTAL", "SELECT first_value(id) OVER (RANGE UNBOUNDED PRECEDING) AS f FROM t"),
+    (
+        "ORDER_NOT_TOTAL",
+        "SELECT id, at FROM t UNION SELECT id, at FROM u ORDER BY row_number() OVER (ORDER BY id) LIMIT 3",
+    ),
+    ("ORDER_NOT_TOTAL", "SELECT rank() OVER w r FROM t WINDOW w AS (ORDER BY at), v (ORDER BY id) ORDER BY id LIMIT 2"),
     ("UNSUPPORTED", "SELECT DISTINCT name COLLATE UTF8_LCASE AS n FROM t"),
     ("UNSUPPORTED", "SELECT max(collate(name, 'UNICODE_CI')) AS n FROM (SELECT * FROM t)"),
     ("UNSUPPORTED", "SELECT CAST(name AS STRING COLLATE UNICODE_CI) AS n FROM t JOIN u USING (name)"),
@@ -216,8 +223,14 @@ REFUSED = [
     ("UNSUPPORTED", "SELECT t.id FROM t, LATERAL table_changes('other', 1) AS c"),
     ("UNSUPPORTED", "SELECT t.id FROM t LATERAL VIEW of_the_session(t.id) c AS x"),
     ("UNSUPPORTED", "SELECT t.id FROM t VERSION AS OF 1, u"),
+    ("UNSUPPORTED", "SELECT :p AS p, t.id FROM t, u"),
+    ("UNSUPPORTED", "SELECT t.id FROM t, u WHERE t.id = ?"),
+    ("UNSUPPORTED", "SELECT t.id FROM t LEFT JOIN u ON (SELECT max(x.id) > 3 FROM u AS x WHERE x.id = t.id)"),
+    ("UNSUPPORTED", "SELECT id FROM t, LATERAL explode((SELECT collect_set(id) FROM u)) AS e(x)"),
     ("UNKNOWN_UPSTREAM", "SELECT t.id FROM t, nowhere"),
+    ("UNKNOWN_UPSTREAM", "SELECT 1 AS one UNION SELECT 2"),
     ("UNUSED_UPSTREAM", "SELECT a.id FROM t a, t b"),
+    ("UNUSED_UPSTREAM", "WITH unread AS (SELECT id FROM u) SELECT id FROM t"),
     ("UNNAMED_COLUMN", "SELECT count(*) FROM t, u"),
     ("DUPLICATE_COLUMN", "SELECT t.id, u.ID FROM t, u"),
     ("COLUMN_NAME", "SELECT t.id AS __id FROM t, u"),
@@ -282,6 +295,13 @@ def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, qu
 )
 def test_what_only_looks_so_is_taken(query: str) -> None:
     assert analyzed(query).output_columns
+
+
+def test_files_of_rows_without_a_key_are_laid_out_by_a_column_only_if_all_are_known() -> None:
+    known = analyzed("SELECT id FROM t UNION SELECT id FROM u")
+    first = analyzed("SELECT id FROM t UNION ((SELECT id FROM u) ORDER BY id LIMIT 3)")
+    assert (known.key_columns, known.branch_column) == (("id", ROW_HASH, COPY), "")
+    assert (first.key_columns, first.branch_column) == ((ROW_HASH, COPY), "")
 
 
 def test_what_a_collation_makes_equal_is_no_key() -> None:

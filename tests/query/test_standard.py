@@ -17,6 +17,7 @@ STANDARD = [
         "SELECT '|>' AS pipe, table FROM t WHERE (table IS NULL)",
     ),
     ("TABLE t", "SELECT * FROM t"),
+    *((text, text) for text in ("TABLE t x", "TABLE t.", "SELECT a FROM t WHERE a IN (TABLE t x)")),
     ("(TABLE a.b) UNION ALL TABLE `c d` ORDER BY x", "(SELECT * FROM a.b) UNION ALL SELECT * FROM `c d` ORDER BY x"),
     ("WITH w AS (TABLE t) TABLE w", "WITH w AS (SELECT * FROM t) SELECT * FROM w"),
     ("SELECT f(TABLE t) FROM t WHERE x IN (TABLE u)", "SELECT f(TABLE t) FROM t WHERE x IN (SELECT * FROM u)"),
@@ -138,6 +139,13 @@ REFUSED = [
     ("ORDER_NOT_TOTAL", "FROM t |> ORDER BY id |> LIMIT 5 |> OFFSET 2", "OFFSET"),
     ("NOT_DETERMINISTIC", "FROM t |> EXTEND rand() AS r", "rand()"),
     ("UNNAMED_COLUMN", "FROM t |> AGGREGATE count(*) GROUP BY id", "has no name"),
+    ("SYNTAX", "WITH x AS (FROM t) AS y |> SELECT id", "read as: SELECT id FROM (WITH x AS (FROM t) AS y)"),
+    ("SYNTAX", "FROM t JOIN |> SELECT id", "read as: SELECT id FROM (FROM t JOIN)"),
+    (
+        "SYNTAX",
+        "FROM t |> AGGREGATE max(x) AS m GROUP BY a b c",
+        "read as: SELECT a b c, max(x) AS m FROM t GROUP BY a b c",
+    ),
 ]
 
 
@@ -166,6 +174,9 @@ LOST = [
     "FROM lake.t |> EXTEND 1 AS one |> SELECT lake.t.a",
     "FROM t |> UNPIVOT (v FOR k IN (a, b)) AS q |> EXTEND 1 AS one |> SELECT q.v",
     "FROM t |> EXTEND 1 AS one |> WHERE one = 1 ORDER BY t.a",
+    "FROM t |> EXTEND 1 AS one |> WHERE (t.a = 1",
+    "FROM t |> EXTEND 1 AS one |> WHERE a IN (SELECT t.a FROM v AS t WHERE)",
+    "FROM t JOIN v s x |> AS y |> WHERE s.a = 1",
 ]
 """Spark knows of which table these columns are; a subquery does not, and the name may be a struct's, or one around it."""
 

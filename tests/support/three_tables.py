@@ -19,5 +19,5 @@ def columns_of(table: str) -> tuple[Column, ...]:
 
 
 def analyzed(query: str) -> RelationalQuery:
-    named = {name: columns_of(name) for name in TABLES if re.search(rf"(FROM|JOIN|,) {name}\b", query)}
+    named = {name: columns_of(name) for name in TABLES if re.search(rf"(FROM|JOIN|,) \(*{name}\b", query)}
     return analyze_relational(query, named)

@@ -7,8 +7,9 @@ import pytest
 
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState
+from backfill_assets.core.epoch.report import lag_numbers
 from backfill_assets.core.epoch.run import RunReport, catch_up_factor, plan_next, run
-from backfill_assets.core.progress.lag import TimeBound
+from backfill_assets.core.progress.lag import CountBound, TimeBound
 from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition
 from backfill_assets.core.progress.reads import size_of
 from backfill_assets.errors import ExternalWriteError
@@ -226,6 +227,38 @@ def test_a_view_behind_its_bound_takes_larger_batches_the_further_it_is_behind(
     )  # fmt: skip
     assert catch_up_factor(record) == times
     assert bool(position.behind) == (bound_ms is not None and lag_ms > bound_ms)
+
+
+@pytest.mark.parametrize(
+    ("bound", "said"),
+    [
+        (TimeBound(max_lag=1000), "it is 2.5 s behind, and its bound is 1 s"),
+        (TimeBound(max_lag=2500), ""),
+        (CountBound(max_lag=2), "it is 3 commits behind, and its bound is 2"),
+        (CountBound(max_lag=3), ""),
+        (CountBound(max_lag=None), ""),
+    ],
+)
+def test_how_far_a_view_is_behind_is_said_in_the_unit_of_its_bound(bound: TimeBound | CountBound, said: str) -> None:
+    assert SnapshotPosition(tables={}, lag_ms=2500, lag_commits=3, bound=bound).behind == said
+
+
+@pytest.mark.parametrize(("lags", "converging", "pace"), [((4000, 3000, 2000), True, 1.0), ((2000,) * 6, False, 0.0)])
+def test_a_lag_in_time_is_reported_in_seconds(lags: tuple[int, ...], converging: bool, pace: float) -> None:
+    records = [
+        CommitRecord(
+            kind=CommitKind.EPOCH, target=VIEW, incarnation="a", epoch=at, attempt="b", plan_hash="c", fingerprint={},
+            position=SnapshotPosition(tables={}, lag_ms=lag, bound=TimeBound(max_lag=2500)), live=False,
+            started_at=0, finished_at=at, created_at=0,
+        )
+        for at, lag in enumerate(lags, 1)
+    ]  # fmt: skip
+    assert lag_numbers(records[::-1]) == {
+        "lag_seconds": 2.0,
+        "lag_bound_seconds": 2.5,
+        "converging": converging,
+        "lag_shrinks_by_seconds_per_epoch": pace,
+    }
 
 
 @dataclass
