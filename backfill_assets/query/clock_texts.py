@@ -160,6 +160,8 @@ class _Place:
         is_pattern = isinstance(parent, _PATTERNS) or (isinstance(parent, _TAKES_TEXT) and parent.find(exp.Column))
         if is_pattern or self.is_word:
             return not is_pattern and self._is_word_of_time(node, parent)
+        if isinstance(parent, exp.PropertyEQ) and self._is_time_by_name(node.root(), parent.this.name.lower()):
+            return True  # a field of a struct
         if not isinstance(parent, exp.Func | exp.Bracket | exp.Dot | exp.PropertyEQ):
             return False
         is_named = isinstance(parent, exp.Func) and _OF_TIMES.search(_name(parent)) is not None

@@ -88,6 +88,9 @@ OF_THE_CLOCK = [
     "SELECT id, CAST(max('12:30') FILTER (WHERE id > 1) AS TIMESTAMP) AS c FROM t GROUP BY id HAVING id > 1",
     "SELECT id, CAST(max('12:30') OVER (PARTITION BY id) AS TIMESTAMP) AS c FROM t",
     "SELECT id, CAST(lag('12:30') IGNORE NULLS OVER (ORDER BY id) AS TIMESTAMP) AS c FROM t",
+    "SELECT id, CAST(x.Y AS TIMESTAMP) AS c FROM (SELECT id, struct('12:30' AS y) AS x FROM t) JOIN u USING (id)",
+    "SELECT id, s.x.y > at AS c FROM (SELECT id, at, named_struct('y', '12:30') AS x FROM t) s JOIN u USING (id)",
+    "SELECT id FROM t LATERAL VIEW inline(array(struct('12:30' AS y))) e WHERE at > y",
 ]
 TEXTS = [
     "SELECT id FROM t WHERE nvl2(at, '12:30', 'x') = 'x' OR nvl2(day, name, 'today') = 'x'",
@@ -103,6 +106,7 @@ TEXTS = [
     "SELECT id, from_json('{\"a\": \"12:30\"}', 'a STRING') AS c, from_csv('12:30', 'a STRING') AS d FROM t",
     "SELECT id, from_json(name, 'a TIMESTAMP') AS c, parse_json('{\"a\": \"2024-01-01 12:30\"}') AS d FROM t",
     "SELECT id, CAST(map('a', '12:30') AS MAP<STRING, STRING>) AS c FROM t",
+    "SELECT id, x.y AS c FROM (SELECT id, struct('12:30' AS y) AS x FROM t) WHERE x.y < 'a'",
     "SELECT id, map(name, 1)['today'] AS c FROM t WHERE coalesce(NULL, 'today') = name",
     "SELECT id FROM t WHERE CASE WHEN true THEN 'today' END = name",
     "SELECT id FROM t WHERE name BETWEEN '12:30' AND '13:00'",
