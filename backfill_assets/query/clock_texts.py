@@ -160,12 +160,12 @@ class _Place:
         is_pattern = isinstance(parent, _PATTERNS) or (isinstance(parent, _TAKES_TEXT) and parent.find(exp.Column))
         if is_pattern or self.is_word:
             return not is_pattern and self._is_word_of_time(node, parent)
-        if isinstance(parent, exp.PropertyEQ) and self._is_time_by_name(node.root(), parent.this.name.lower()):
-            return True  # a field of a struct
         if not isinstance(parent, exp.Func | exp.Bracket | exp.Dot | exp.PropertyEQ):
             return False
+        field = parent.this.name.lower() if isinstance(parent, exp.PropertyEQ) else ""
         is_named = isinstance(parent, exp.Func) and _OF_TIMES.search(_name(parent)) is not None
-        return is_named or self._beside(node, parent) or self.becomes_time(parent)
+        by_name = is_named or self._is_time_by_name(node.root(), field)
+        return by_name or self._beside(node, parent) or self.becomes_time(parent)
 
     def _is_word_of_time(self, node: exp.Expr, parent: exp.Expr | None) -> bool:
         if isinstance(parent, exp.Coalesce | exp.Nullif):

@@ -111,8 +111,8 @@ CLOCK: tuple[Mutation, ...] = (
     Mutation(
         name="a time of day in a field stays a text wherever the field is",
         file="backfill_assets/query/clock_texts.py",
-        old="if isinstance(parent, exp.PropertyEQ) and self._is_time_by_name(",
-        new="if False and self._is_time_by_name(",
+        old="by_name = is_named or self._is_time_by_name(node.root(), field)",
+        new="by_name = is_named",
         tests=("tests/query/test_clock_texts.py::test_texts_that_may_become_times_are_refused",),
     ),
 )
