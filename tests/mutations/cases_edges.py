@@ -333,4 +333,18 @@ EDGES: tuple[Mutation, ...] = (
             "test_each_part_adds_what_it_gives_and_changes_wait_until_history_is_read[beside]",
         ),
     ),
+    Mutation(
+        name="files of a table in a store are looked for by another root",
+        file="backfill_assets/adapters/compute/merge.py",
+        old="root = unquote(urlsplit(location.uri).path) if not location.is_local else location.uri",
+        new="root = location.uri",
+        tests=("tests/adapters/compute/test_touched_paths.py::test_paths_are_those_of_the_log_whatever_spark_writes",),
+    ),
+    Mutation(
+        name="braces in the text of groups are names of tables",
+        file="backfill_assets/adapters/sql/apply_aggregate.py",
+        old="""*more).replace("{", "{{").replace("}", "}}")""",
+        new="*more)",
+        tests=("tests/e2e/tables/test_aggregate_views.py::test_braces_in_the_text_of_groups_are_their_authors",),
+    ),
 )

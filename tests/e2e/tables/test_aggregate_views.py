@@ -30,6 +30,21 @@ def check_all(project: Project, *views: str) -> None:
             assert outcome.passed, f"{check} of {view}: {outcome.summary}"
 
 
+def test_braces_in_the_text_of_groups_are_their_authors(tmp_path: Path) -> None:
+    lake, query = (
+        Lake(tmp_path),
+        "SELECT regexp_extract(name, '^[a-z]{2}', 0) AS k, count_if(name RLIKE '1{2}') AS n FROM base",
+    )
+    query = f"{query} WHERE name <> '{{0}}' GROUP BY regexp_extract(name, '^[a-z]{{2}}', 0)"
+    lake.append("base", [{"id": at, "name": name} for at, name in enumerate(("ab11", "abc", "xy1", "{0}", "a"))])
+    lake.view("braces", query, lake.table("base"))
+    lake.project.refresh("braces")
+    lake.append("base", [{"id": 10, "name": "xy11"}, {"id": 11, "name": "{0}"}])
+    lake.project.refresh("braces")
+    assert lake.shown("braces") == {("ab", 1): 1, ("xy", 1): 1, ("", 0): 1}
+    lake.passes("braces", ("exactly_once",))
+
+
 @pytest.mark.full
 def test_groups_follow_a_table_and_a_view_follows_the_groups(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
