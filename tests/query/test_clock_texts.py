@@ -88,6 +88,7 @@ OF_THE_CLOCK = [
     "SELECT id, CAST(max('12:30') FILTER (WHERE id > 1) AS TIMESTAMP) AS c FROM t GROUP BY id HAVING id > 1",
     "SELECT id, CAST(max('12:30') OVER (PARTITION BY id) AS TIMESTAMP) AS c FROM t",
     "SELECT id, CAST(lag('12:30') IGNORE NULLS OVER (ORDER BY id) AS TIMESTAMP) AS c FROM t",
+    "SELECT id, CASE WHEN id = 1 THEN name ELSE nvl2(name, at, '12:30') END AS c FROM t",
     "SELECT id, CAST(x.Y AS TIMESTAMP) AS c FROM (SELECT id, struct('12:30' AS y) AS x FROM t) JOIN u USING (id)",
     "SELECT id, s.x.y > at AS c FROM (SELECT id, at, named_struct('y', '12:30') AS x FROM t) s JOIN u USING (id)",
     "SELECT id FROM t LATERAL VIEW inline(array(struct('12:30' AS y))) e WHERE at > y",

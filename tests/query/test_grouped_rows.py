@@ -22,6 +22,12 @@ from tests.support.three_tables import analyzed, columns_of
             "select __c0 as s, count (*) as k from joined group by __c0",
         ),
         (
+            "SELECT count(CASE WHEN a.k IS NOT DISTINCT FROM b.k THEN 1 END) AS n, b.s FROM a JOIN b USING (id) GROUP BY b.s",
+            "SELECT b.s AS __c0, a.k AS __c1, b.k AS __c2, 1 AS __here "
+            "FROM {occurrence_0} AS `a` JOIN {occurrence_1} AS `b` USING (id)",
+            "select count (case when __c1 is not distinct from __c2 then 1 end) as n, __c0 as s from joined group by __c0",
+        ),
+        (
             "SELECT max(a.k) AS k FROM a JOIN b USING (id) GROUP BY id",
             "SELECT id AS __c0, a.k AS __c1, 1 AS __here FROM {occurrence_0} AS `a` JOIN {occurrence_1} AS `b` USING (id)",
             "select max (__c1) as k from joined group by __c0",

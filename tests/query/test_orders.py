@@ -71,6 +71,8 @@ COMPLETED = [
         "OVER (PARTITION BY x ORDER BY x, x, id ROWS 1 PRECEDING)",
     ),
     ("SELECT id FROM o ORDER BY all LIMIT 3", "ORDER BY all, 1 LIMIT 3"),
+    ("SELECT id + 1 AS all FROM u ORDER BY all LIMIT 3", "ORDER BY all, 1 LIMIT 3"),
+    ("SELECT x AS all FROM u UNION ALL SELECT id FROM t ORDER BY all LIMIT 3", "ORDER BY all, 1 LIMIT 3"),
     ("SELECT offset, id FROM o ORDER BY offset LIMIT 3", "ORDER BY offset, 1, 2 LIMIT 3"),
     ("SELECT offset, id FROM o ORDER BY id, o.offset DESC OFFSET 3", "ORDER BY id, o.offset DESC, 1, 2 OFFSET 3"),
     ("SELECT _1 FROM n QUALIFY row_number() OVER (ORDER BY _2) = 1", "ORDER BY _2, `n`.`_1`, `n`.`_2`)"),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import CommitProperties, DeltaTable, Field, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Field, Schema, write_deltalake
 from deltalake.exceptions import CommitFailedError
 from deltalake.schema import PrimitiveType
 
@@ -217,3 +217,20 @@ def test_a_comment_on_a_column_is_no_write_and_another_column_is(output: DeltaOu
     assert output.look().external is None
     DeltaTable(output.location.uri).alter.add_columns(Field("more", PrimitiveType("long")))
     assert output.look().external == output.look().version
+
+
+def test_comments_on_columns_stay_when_an_epoch_brings_another_one_and_go_with_a_life(output: DeltaOutput) -> None:
+    DeltaTable(output.location.uri).alter.set_column_metadata("id", {"comment": "who"})
+    wider = pa.schema([*SCHEMA, pa.field("more", pa.int64())])
+    schema = Schema.from_arrow(wider).to_json()
+    rows_of = pa.table({"id": [1], "more": [2]}, schema=wider)
+    staged = stage(output, FIRST, 1, rows_of).model_copy(update={"replaces": True, "delta_schema": schema})
+    commit(output, record(CommitKind.EPOCH, FIRST, 1), staged)
+    comments = {each.name: each.metadata for each in DeltaTable(output.location.uri).schema().fields}
+    assert comments == {"id": {"comment": "who"}, "more": {}}
+    output.schema = lambda: schema
+    commit(output, record(CommitKind.CREATE, SECOND, 0))
+    assert {each.name: each.metadata for each in DeltaTable(output.location.uri).schema().fields} == {
+        "id": {},
+        "more": {},
+    }

@@ -36,11 +36,13 @@ def found(table: TableLocation, before: int, now: int) -> Written:
 def test_files_that_came_and_went_between_two_versions(table: TableLocation) -> None:
     append(Path(table.uri), 4, 5, 6)
     added = found(table, 1, 2)
-    assert (len(added.came), added.went, added.rows) == (1, (), 3)
+    assert (len(added.came), added.went, added.rows, added.nothing) == (1, (), 3, False)
     assert added.bytes == (Path(table.uri) / added.came[0]).stat().st_size
     DeltaTable(table.uri).optimize.compact()
     compacted = found(table, 1, 3)
     assert (len(compacted.came), len(compacted.went), compacted.rows) == (1, 2, 9)
+    DeltaTable(table.uri).delete()
+    assert not found(table, 3, 4).nothing
     assert found(table, 2, 3).went == tuple(sorted((*compacted.went, *added.came)))
     assert found(table, 3, 3).nothing
     assert not compacted.nothing

@@ -105,3 +105,15 @@ def test_a_file_that_is_missing_in_a_store_is_told_as_missing() -> None:
         files._asked(fails)
     with pytest.raises(FileNotFoundError), files._deleting("a"):
         fails()
+
+
+def test_an_entry_of_which_the_store_tells_no_tag_is_read_again(
+    location: StoredLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    newest(location)
+    put = CountingFolder.put_new
+    monkeypatch.setattr(CountingFolder, "put_new", lambda folder, path, content: (put(folder, path, content)[0], None))
+    assert location.put_entry(3, b"{}")
+    location.counting.taken()
+    assert newest(location).version() == 3
+    assert "3" in location.counting.taken()
