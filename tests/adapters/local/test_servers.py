@@ -99,3 +99,13 @@ def test_what_a_call_has_started_ends_again_when_another_server_does_not_start(
         servers.up(tmp_path, spark=False, s3=True)
     assert servers.endpoints(tmp_path) is None
     assert [is_alive(each) for each in sleeping.processes] == [False]
+
+
+def test_each_server_that_runs_is_named_by_its_address(tmp_path: Path, sleeping: Sleeping) -> None:
+    assert servers.spark_token(tmp_path) is None
+    found = servers.up(tmp_path, kafka=True, spark=True, s3=True, needs=SparkNeeds(cluster=True))
+    assert found == servers.endpoints(tmp_path)
+    addresses = (found.bootstrap_servers, found.spark_remote, found.s3_endpoint, found.spark_master)
+    assert [str(each).partition("127.0.0.1:")[0] for each in addresses] == ["", "sc://", "http://", "spark://"]
+    assert len({str(each).rpartition(":")[2] for each in addresses}) == len(addresses)
+    assert servers.spark_token(tmp_path) == sleeping.given["spark_server"][0]["token"]
