@@ -103,6 +103,8 @@ def test_rows_that_are_left_out_are_listed(asked: Asked) -> None:
     asked.of(skipping, "left_out", [ROW])
     assert ROW.words in run("skip", "v")
     assert asked.calls == [("left_out", (WORKSPACE, "v"), {})]
+    asked.of(skipping, "left_out", [])
+    assert run("skip", "v").strip() == "v leaves out no rows"
 
 
 def test_the_status_of_a_view_names_the_rows_that_it_leaves_out() -> None:

@@ -1,6 +1,7 @@
 """How long a run works and why it ends: control, throttle, limits, and what "caught up" means."""
 
 from dataclasses import dataclass, field, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from backfill_assets.core.epoch.limits import Limits, Stop
 from backfill_assets.core.epoch.records import CommitKind, CommitRecord, Plan, Staged, TableState
 from backfill_assets.core.epoch.report import lag_numbers
-from backfill_assets.core.epoch.run import RunReport, catch_up_factor, plan_next, run
+from backfill_assets.core.epoch.run import RunReport, _is_of_before, catch_up_factor, plan_next, run
 from backfill_assets.core.progress.lag import CountBound, TimeBound
 from backfill_assets.core.progress.positions import IngestPosition, SnapshotPosition
 from backfill_assets.core.progress.reads import size_of
@@ -332,3 +333,13 @@ def test_a_dry_run_passes_over_a_plan_that_began_elsewhere_as_a_run_does() -> No
     assert step is not None
     assert sum(size_of(read) for read in step.reads) == 7
     assert world.refresh(SOURCE).epochs[0].position == step.after
+
+
+@pytest.mark.parametrize(
+    ("instant", "before"),
+    [(None, False), (4_999_999, True), (5_000_000, False), (5_000_001, False)],
+)
+def test_an_epoch_for_a_time_before_the_run_has_another_one_follow(instant: int | None, before: bool) -> None:
+    record: Any = SimpleNamespace(position=SnapshotPosition(tables={}, instant=instant))
+    assert _is_of_before(record, 5.0) is before
+    assert not _is_of_before(SimpleNamespace(position=None), 5.0)  # type: ignore[arg-type]

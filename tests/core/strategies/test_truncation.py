@@ -7,8 +7,8 @@ from copy import deepcopy
 import pytest
 
 from backfill_assets.core.epoch.limits import Limits
-from backfill_assets.core.progress.positions import IngestPosition, LogMark, ViewPosition
-from backfill_assets.core.strategies.truncation import WITNESSES
+from backfill_assets.core.progress.positions import IngestPosition, LogMark, ViewPosition, Witness
+from backfill_assets.core.strategies.truncation import WITNESSES, narrowed
 from backfill_assets.errors import LogTruncatedError
 from backfill_assets.testing.crash_points import Crash, CrashPoint
 from backfill_assets.testing.simulated_topic import SimulatedTopic
@@ -291,3 +291,12 @@ def test_a_view_that_bronze_has_reached_remembers_no_logs_and_asks_for_no_topic(
     assert level.sources["orders"].log == LogMark()
     monkeypatch.setattr(topic, "offer", None)
     assert world.refresh(VIEW).epochs == []
+
+
+def test_a_mark_of_some_partitions_has_the_leaders_and_records_of_just_these() -> None:
+    whole = LogMark(
+        epochs={0: 3, 1: 4, 2: 5},
+        witnesses={0: Witness(offset=7, digest="a"), 2: Witness(offset=9, digest="b")},
+    )
+    assert narrowed(whole, {0, 1}) == LogMark(epochs={0: 3, 1: 4}, witnesses={0: Witness(offset=7, digest="a")})
+    assert narrowed(whole, {0, 1, 2}) == whole
