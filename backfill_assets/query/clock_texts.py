@@ -58,9 +58,13 @@ _GIVES_ITS_VALUE: Final = (exp.Filter, exp.IgnoreNulls, exp.Lambda, exp.RespectN
 """What stands around a call or an expression, and has its value."""
 _COMPARES: Final = (
     *(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In),
-    *(exp.Add, exp.Sub),
+    *(exp.Add, exp.Interval, exp.SafeAdd, exp.SafeSubtract, exp.Sub),
 )
-_OF_TIMES: Final = re.compile(r"date|day|^extract|hour|minute|month|quarter|second|time|trunc|ts_or_ds|unix|week|year")
+_MOVES: Final = (exp.Add, exp.SafeAdd, exp.SafeSubtract, exp.Sub)
+"""What moves a time by an interval; a number is not made of such a text."""
+_OF_TIMES: Final = re.compile(
+    r"date|day|^extract|hour|minute|month|quarter|second|time|trunc|ts_or_ds|unix|week|window|year"
+)
 """What the name of a function has in it that takes dates or times."""
 
 _TIMES: Final = re.compile(r"\b(DATE|TIME|TIMESTAMP\w*|VARIANT)\b", re.IGNORECASE)
@@ -145,6 +149,10 @@ class _Place:
         return self._as_argument(node, parent)
 
     def _beside(self, node: exp.Expr, parent: exp.Expr) -> bool:
+        if isinstance(parent, _MOVES):
+            return True
+        if isinstance(parent, exp.Interval):  # as sqlglot reads what is added to one
+            return parent.args.get("unit") is None
         return any(may_be_time(each, self.no_time) for each in parent.iter_expressions() if each is not node)
 
     def _as_argument(self, node: exp.Expr, parent: exp.Expr | None) -> bool:

@@ -47,6 +47,9 @@ _AFTER_CALL: Final = frozenset({"filter", "over"})
 _EXACT_TYPES: Final = re.compile(
     r"(STRING|BINARY|BOOLEAN|DATE|TIMESTAMP\w*|TINYINT|SMALLINT|INT|BIGINT|DECIMAL.*)", re.IGNORECASE
 )
+_SMALL_NUMBERS: Final = re.compile(r"(TINYINT|SMALLINT|INT|FLOAT|DOUBLE|DECIMAL\((\d|1\d|2[0-8])\b.*)", re.IGNORECASE)
+_OVERFLOWING: Final = frozenset({"try_avg", "try_sum"})
+"""Functions that are null once a sum has overflowed, which for numbers that are not small depends on the order of rows."""
 _DIRECTIONS: Final = frozenset({"asc", "desc", "nulls"})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -72,7 +75,10 @@ def check_deterministic(
 
     `tables`: the columns of each upstream; without them, some things cannot be checked. Errors: `QueryError`.
     """
-    check_calls(tokens, None if tables is None else _exact(root, tables))
+    exact, small = (
+        None if tables is None else _of_types(kinds, root, tables) for kinds in (_EXACT_TYPES, _SMALL_NUMBERS)
+    )
+    check_calls(tokens, exact, small)
     for name, (reason, clause) in _CLAUSES.items():
         for node in (each for each in root.walk() if each.args.get(name)):
             raise refusal(reason, f"the query has {clause}{place(node)}")
@@ -178,9 +184,11 @@ def _encrypts_repeatably(tokens: Sequence[Token], at: int) -> bool:
     return mode == [(TokenType.STRING, "ECB")] or is_written
 
 
-def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -> None:
+def check_calls(
+    tokens: Sequence[Token], exact: Collection[str] | None = None, small: Collection[str] | None = None
+) -> None:
     """Refuse calls of functions that would not give the same again. Of the columns in `exact`, if they are known, values that
-    are equal are the same. Errors: `QueryError`."""
+    are equal are the same; those of `small` ones are numbers whose sums do not overflow. Errors: `QueryError`."""
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
             empty = name in ZERO_ARGUMENT_CLOCKS
@@ -190,7 +198,7 @@ def check_calls(tokens: Sequence[Token], exact: Collection[str] | None = None) -
                 "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name, place(tokens[at])
             )
     for at, name in _calls(tokens):
-        if _has_chance(tokens, at, name, exact):
+        if _has_chance(tokens, at, name, exact) or (name in _OVERFLOWING and not _is_of_small(tokens, at, small)):
             raise refusal(
                 "ORDER_DEPENDENT",
                 f"the query calls {name}(){place(tokens[at])}, whose result depends on the order of rows",
@@ -213,6 +221,19 @@ def _has_chance(tokens: Sequence[Token], at: int, name: str, exact: Collection[s
     if name in _FIRST_OF_WINDOW:
         return "over" not in _words_after(tokens, at)[0]
     return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))
+
+
+def _is_of_small(tokens: Sequence[Token], at: int, small: Collection[str] | None) -> bool:
+    """Whether a sum is that of a column of small numbers, or of values that are cast to a type of these."""
+    value = _spelling(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1])
+    if value[:1] == ("distinct",):
+        value = value[1:]
+    if small is None or not value:
+        return True
+    if value[:2] == ("cast", "(") and "as" in value:
+        last = len(value) - 1 - value[::-1].index("as")
+        return _SMALL_NUMBERS.fullmatch("".join(value[last + 1 : -1])) is not None
+    return value[-1] in small and all(each == "." for each in value[1::2])
 
 
 def _is_of_equal_values(tokens: Sequence[Token], at: int, exact: Collection[str] | None) -> bool:
@@ -249,13 +270,13 @@ def _is_exact(value: tuple[str, ...], exact: Collection[str] | None) -> bool:
     return value[-1] in exact and all(each == "." for each in value[1::2])
 
 
-def _exact(root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
-    """The names that are columns of exact types alone, wherever they are columns."""
+def _of_types(kinds: re.Pattern[str], root: exp.Expr, tables: Mapping[str, Sequence[Column]]) -> set[str]:
+    """The names that are columns of some types alone, wherever they are columns."""
     columns = [each for some in tables.values() for each in some]
     given = {each.alias.lower() for each in all_of(root, exp.Alias, exp.CTE, exp.Subquery)}
     given |= {each.name.lower() for alias in all_of(root, exp.TableAlias) for each in alias.columns}
-    inexact = {each.name.lower() for each in columns if not _EXACT_TYPES.fullmatch(each.type)}
-    return {each.name.lower() for each in columns} - given - inexact
+    others = {each.name.lower() for each in columns if not kinds.fullmatch(each.type)}
+    return {each.name.lower() for each in columns} - given - others
 
 
 def _within_group(tokens: Sequence[Token], at: int) -> list[Token] | None:

@@ -153,6 +153,10 @@ REFUSED = [
     ("ORDER_DEPENDENT", "SELECT name, max_by(id, struct(id, at).at) AS f FROM t GROUP BY name"),
     ("ORDER_DEPENDENT", "SELECT name, min_by(id, array(at, id)[0], 2) AS f FROM t GROUP BY name"),
     ("ORDER_DEPENDENT", "SELECT name, max_by(id / 2, struct(at, id / 2)) AS f FROM t GROUP BY name"),
+    ("ORDER_DEPENDENT", "SELECT name, try_sum(id) AS s FROM t GROUP BY name HAVING count(*) > 1"),
+    ("ORDER_DEPENDENT", "SELECT name, try_sum(DISTINCT t.id) OVER (PARTITION BY name) AS s FROM t"),
+    ("ORDER_DEPENDENT", "SELECT name, try_sum(CAST(id AS DECIMAL(29, 0))) AS s FROM t GROUP BY name"),
+    ("ORDER_DEPENDENT", "SELECT name, try_avg(id + 1) AS s FROM t GROUP BY name"),
     ("ORDER_NOT_TOTAL", "SELECT id, any_value(name) OVER (PARTITION BY at) AS f FROM t"),
     ("ORDER_DEPENDENT", "SELECT name, first_value(id) AS f FROM (SELECT * FROM t) GROUP BY name"),
     ("ORDER_DEPENDENT", "SELECT name, last_value(id) FILTER (WHERE id > 1) AS f FROM (SELECT * FROM t) GROUP BY name"),
@@ -269,6 +273,7 @@ def test_what_cannot_be_kept_is_refused_with_its_code_and_a_hint(reason: str, qu
         "SELECT name, count(id, at) AS n FROM t GROUP BY name",
         "SELECT id, listagg(DISTINCT name, ', ') WITHIN GROUP (ORDER BY name DESC) AS l FROM t GROUP BY id",
         "SELECT name, mode(id, true) AS m FROM t GROUP BY name",
+        "SELECT name, try_sum(CAST(id AS DECIMAL(28,0))) AS s, try_avg(CAST(id AS INT)) AS a FROM t GROUP BY name",
         "SELECT name, max_by(id, struct(at, id)) AS m, min_by(t.id, t.id) AS l FROM t GROUP BY name",
         "SELECT name, max_by(id, STRUCT(length(name) / 2, at, id), 2) FILTER (WHERE id > 1) AS m FROM t GROUP BY name",
         "SELECT id, any_value(name) OVER (PARTITION BY at, name) AS f, last(at) OVER (PARTITION BY at) AS l FROM t",
@@ -371,3 +376,10 @@ def test_columns_that_begin_as_hidden_ones_do_are_seen_if_they_are_named() -> No
     starred = analyze_relational("SELECT t.* FROM t JOIN u USING (id)", tables)
     assert [each.name for each in named.columns["t"]] == ["id", "name", "at", "__hidden"]
     assert [each.name for each in starred.columns["t"]] == ["id", "name", "at"]
+
+
+def test_sums_that_may_fail_are_taken_of_columns_whose_sums_do_not_overflow() -> None:
+    kinds = {"id": "INT", "small": "SMALLINT", "f": "DOUBLE", "d": "DECIMAL(28,2)", "name": "STRING"}
+    tables = {"t": tuple(Column(name, kind) for name, kind in kinds.items())}
+    for name in ("id", "t.small", "f", "d"):
+        analyze_relational(f"SELECT name, try_sum({name}) AS s, try_avg({name}) AS a FROM t GROUP BY name", tables)
