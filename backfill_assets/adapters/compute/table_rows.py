@@ -8,8 +8,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
-from itertools import groupby
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
@@ -260,27 +258,25 @@ def _fed(spark: "SparkSession", upstream: DeltaUpstream, read: ChangesRead, plac
     were removed and added."""
     from pyspark.sql import functions as F  # noqa: N812
 
-    parts, first = [], read.first
-    for incomplete, group in groupby(upstream.changes(read), key=attrgetter("incomplete")):
-        versions = list(group)
-        last = first + len(versions) - 1
-        if incomplete:
-            removed = [file for each in versions for file in each.removed]
-            added = [file for each in versions for file in each.added]
-            for change, files in (("delete", removed), ("insert", added)):
-                inside = replace(place, path=f"{place.path}/{change}-{first}")
-                rows = _files(spark, upstream, upstream.version(last), files, inside)
-                parts.append(rows.withColumn(CHANGE.name, F.lit(change)))
-        else:
-            parts.append(_feed(spark, upstream, first, last))
-        first = last + 1
+    versions = upstream.changes(read)
+    incomplete = [number for number, each in enumerate(versions, read.first) if each.incomplete]
+    feed = _feed(spark, upstream, read)
+    if not incomplete:
+        return feed
+    parts = [feed.where(~F.col("_commit_version").isin(incomplete))]
+    removed = [file for each in versions if each.incomplete for file in each.removed]
+    added = [file for each in versions if each.incomplete for file in each.added]
+    for change, files in (("delete", removed), ("insert", added)):
+        inside = replace(place, path=f"{place.path}/{change}")
+        rows = _files(spark, upstream, upstream.version(read.last), files, inside)
+        parts.append(rows.withColumn(CHANGE.name, F.lit(change)))
     return reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), parts)
 
 
-def _feed(spark: "SparkSession", upstream: DeltaUpstream, first: int, last: int) -> "DataFrame":
+def _feed(spark: "SparkSession", upstream: DeltaUpstream, read: ChangesRead) -> "DataFrame":
     """The changes of versions, as Delta's own reader finds them."""
     feed = spark.read.format("delta").option("readChangeFeed", "true")
-    between = feed.option("startingVersion", first).option("endingVersion", last)
+    between = feed.option("startingVersion", read.first).option("endingVersion", read.last)
     return between.load(upstream.location.uri)
 
 
