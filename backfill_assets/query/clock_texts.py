@@ -60,8 +60,9 @@ _COMPARES: Final = (
     *(exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.NullSafeNEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.Between, exp.In),
     *(exp.Add, exp.Interval, exp.SafeAdd, exp.SafeSubtract, exp.Sub),
 )
+"""Where what stands beside a text says what it is read as."""
 _MOVES: Final = (exp.Add, exp.SafeAdd, exp.SafeSubtract, exp.Sub)
-"""What moves a time by an interval; a number is not made of such a text."""
+"""What adds an interval to a time. Such a text is no number, to which it could add another."""
 _OF_TIMES: Final = re.compile(
     r"date|day|^extract|hour|minute|month|quarter|second|time|trunc|ts_or_ds|unix|week|window|year"
 )

@@ -47,9 +47,15 @@ _AFTER_CALL: Final = frozenset({"filter", "over"})
 _EXACT_TYPES: Final = re.compile(
     r"(STRING|BINARY|BOOLEAN|DATE|TIMESTAMP\w*|TINYINT|SMALLINT|INT|BIGINT|DECIMAL.*)", re.IGNORECASE
 )
-_SMALL_NUMBERS: Final = re.compile(r"(TINYINT|SMALLINT|INT|FLOAT|DOUBLE|DECIMAL\((\d|1\d|2[0-8])\b.*)", re.IGNORECASE)
-_OVERFLOWING: Final = frozenset({"try_avg", "try_sum"})
-"""Functions that are null once a sum has overflowed, which for numbers that are not small depends on the order of rows."""
+_SMALL: Final = (
+    r"TINYINT|BYTE|SMALLINT|SHORT|INT|INTEGER|FLOAT|REAL|DOUBLE|(DECIMAL|DEC|NUMERIC)(\((\d|1\d|2[0-8])(,.*)?\))?"
+)
+_DO_NOT_OVERFLOW: Final = {
+    "try_avg": re.compile(rf"{_SMALL}|BIGINT|LONG", re.IGNORECASE),
+    "try_sum": re.compile(_SMALL, re.IGNORECASE),
+}
+"""Functions that are null once a sum has overflowed, and the types of numbers whose sums never do. With others it depends on
+the order of rows."""
 _DIRECTIONS: Final = frozenset({"asc", "desc", "nulls"})
 _OPENS: Final = frozenset({TokenType.L_PAREN, TokenType.L_BRACKET})
 _CLOSES: Final = frozenset({TokenType.R_PAREN, TokenType.R_BRACKET})
@@ -75,10 +81,11 @@ def check_deterministic(
 
     `tables`: the columns of each upstream; without them, some things cannot be checked. Errors: `QueryError`.
     """
-    exact, small = (
-        None if tables is None else _of_types(kinds, root, tables) for kinds in (_EXACT_TYPES, _SMALL_NUMBERS)
-    )
-    check_calls(tokens, exact, small)
+    if tables is None:
+        check_calls(tokens)
+    else:
+        small = {name: _of_types(kinds, root, tables) for name, kinds in _DO_NOT_OVERFLOW.items()}
+        check_calls(tokens, _of_types(_EXACT_TYPES, root, tables), small)
     for name, (reason, clause) in _CLAUSES.items():
         for node in (each for each in root.walk() if each.args.get(name)):
             raise refusal(reason, f"the query has {clause}{place(node)}")
@@ -185,10 +192,12 @@ def _encrypts_repeatably(tokens: Sequence[Token], at: int) -> bool:
 
 
 def check_calls(
-    tokens: Sequence[Token], exact: Collection[str] | None = None, small: Collection[str] | None = None
+    tokens: Sequence[Token],
+    exact: Collection[str] | None = None,
+    small: Mapping[str, Collection[str]] | None = None,
 ) -> None:
     """Refuse calls of functions that would not give the same again. Of the columns in `exact`, if they are known, values that
-    are equal are the same; those of `small` ones are numbers whose sums do not overflow. Errors: `QueryError`."""
+    are equal are the same; those in `small`, by function, are numbers whose sums do not overflow. Errors: `QueryError`."""
     for name, reason in refused_calls(tuple(tokens)):
         if reason in {"NOT_DETERMINISTIC", "UNSUPPORTED"} or name in _ENVIRONMENT:
             empty = name in ZERO_ARGUMENT_CLOCKS
@@ -198,10 +207,14 @@ def check_calls(
                 "UNSUPPORTED" if reason == "UNSUPPORTED" else "NOT_DETERMINISTIC", name, place(tokens[at])
             )
     for at, name in _calls(tokens):
-        if _has_chance(tokens, at, name, exact) or (name in _OVERFLOWING and not _is_of_small(tokens, at, small)):
+        overflows = small is not None and name in small and not _is_of_small(tokens, at, name, small[name])
+        if overflows or _has_chance(tokens, at, name, exact):
             raise refusal(
                 "ORDER_DEPENDENT",
                 f"the query calls {name}(){place(tokens[at])}, whose result depends on the order of rows",
+                hint=f"it is null once a sum has overflowed: write {name}(CAST(x AS DECIMAL(28, s)))"
+                if overflows
+                else "",
             )
 
 
@@ -223,17 +236,15 @@ def _has_chance(tokens: Sequence[Token], at: int, name: str, exact: Collection[s
     return name in _ORDER_DEPENDENT and not (name in _COLLECTS and _is_put_in_order(tokens, at))
 
 
-def _is_of_small(tokens: Sequence[Token], at: int, small: Collection[str] | None) -> bool:
-    """Whether a sum is that of a column of small numbers, or of values that are cast to a type of these."""
-    value = _spelling(tokens[at + 2 : _after_brackets(tokens, at + 1) - 1])
-    if value[:1] == ("distinct",):
-        value = value[1:]
-    if small is None or not value:
-        return True
-    if value[:2] == ("cast", "(") and "as" in value:
+def _is_of_small(tokens: Sequence[Token], at: int, name: str, small: Collection[str]) -> bool:
+    """Whether a sum is that of a column of `small` numbers, or of values that are cast to such."""
+    argument = tokens[at + 2 : _after_brackets(tokens, at + 1) - 1]
+    argument = argument[1:] if argument and argument[0].token_type == TokenType.DISTINCT else argument
+    value = _spelling(argument)
+    if value[:2] == ("cast", "(") and "as" in value and _after_brackets(argument, 1) == len(argument):
         last = len(value) - 1 - value[::-1].index("as")
-        return _SMALL_NUMBERS.fullmatch("".join(value[last + 1 : -1])) is not None
-    return value[-1] in small and all(each == "." for each in value[1::2])
+        return _DO_NOT_OVERFLOW[name].fullmatch("".join(value[last + 1 : -1])) is not None
+    return not value or (value[-1] in small and all(each == "." for each in value[1::2]))
 
 
 def _is_of_equal_values(tokens: Sequence[Token], at: int, exact: Collection[str] | None) -> bool:

@@ -20,7 +20,8 @@ from backfill_assets.core.epoch.ports import of_kind
 from backfill_assets.core.progress.positions import SnapshotPosition
 from backfill_assets.core.progress.reads import SnapshotRead
 from backfill_assets.declare.model import KafkaSource, MaterializedView
-from backfill_assets.errors import DeclarationError, QueryError, UpstreamNotLiveError
+from backfill_assets.environment import spool_bytes
+from backfill_assets.errors import DeclarationError, EnvironmentSetupError, QueryError, UpstreamNotLiveError
 
 EVENTS = delta_table("events", path="lake/events")
 COPIED = materialized_view("copied", query="SELECT id FROM events", upstreams=[EVENTS])
@@ -67,6 +68,13 @@ def test_groups_take_all_captured_rows_at_once_as_they_may_need_the_newest_versi
     decider: Any = workspace_of(tmp_path, view).table(view).parts.decider
     history = decider.histories["rearranged"]
     assert (history.at_once, history.limit) == (at_once, 123)
+
+
+@pytest.mark.parametrize("given", ["many", "-1", "1.5", "10 GB", "²"])
+def test_a_size_of_the_spool_that_is_no_number_is_refused(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKFILL_SPOOL_BYTES", given)
+    with pytest.raises(EnvironmentSetupError, match=f"BACKFILL_SPOOL_BYTES is '{given}': expected a number of bytes"):
+        spool_bytes()
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,8 @@ KEPT_COMMITS = 5000
 
 @dataclass(frozen=True, kw_only=True)
 class ChangeFiles:
-    """The Parquet files with the changes of versions, relative to the table: `feed`, each with its size, with the columns of
-    the table and `_change_type`, `added` with inserted rows only, `removed` with deleted ones. `schema` is the table's
-    schema, as JSON."""
+    """The Parquet files with the changes of versions, relative to the table with this `schema` (JSON): `feed`, each with its
+    size, with the table's columns and `_change_type`; `added` with inserted rows only, `removed` with deleted ones."""
 
     schema: str
     feed: Mapping[str, int]
