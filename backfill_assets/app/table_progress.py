@@ -44,7 +44,7 @@ def _in_tables(inputs: ViewInputs, record: CommitRecord, lag: Mapping[str, int],
 
 
 def _in_table(upstream: DeltaUpstream, table: TablePosition, lag: int, rate: float) -> TableProgress:
-    newest = upstream.now()
+    newest = upstream.now(again=False)  # the lag was that of the same look
     done = table.backfilled and newest.version == table.version
     files, log = upstream.retention()
     captured = (table.held[1] - table.commit_ms) / 1000  # the log is needed from this time on, after the pin

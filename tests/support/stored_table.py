@@ -10,9 +10,10 @@ __all__ = ["CountingFolder", "StoredLocation", "stored_at"]
 
 @dataclass(frozen=True, kw_only=True)
 class CountingFolder(ObjectFolder):
-    """A folder that remembers what was requested of it: objects, and their sizes."""
+    """A folder that remembers what was requested of it: objects, and their sizes; and of which folders it was listed."""
 
     requested: list[str] = field(default_factory=list)
+    lists: list[str] = field(default_factory=list)
 
     def get(self, path: str) -> bytes | None:
         self.requested.append(path)
@@ -21,6 +22,10 @@ class CountingFolder(ObjectFolder):
     def head(self, path: str) -> Stored | None:
         self.requested.append(path)
         return super().head(path)
+
+    def listed(self, prefix: str, *, after: str | None = None) -> dict[str, Stored]:
+        self.lists.append(prefix)
+        return super().listed(prefix, after=after)
 
     def taken(self) -> list[str]:
         """The names of what was requested since this was asked before, sorted; versions for entries of a log."""

@@ -50,4 +50,5 @@ class Attempt:
 
     def scratch(self, name: str) -> Scratch:
         """A folder for one read."""
-        return Scratch(table=self.view, path=f"{self.staging.name}/{INPUTS}/{name}", scans=self.scans)
+        path, staging = f"{self.staging.name}/{INPUTS}/{name}", self.staging
+        return Scratch(table=self.view, path=path, scans=self.scans, reaches=staging.reaches)

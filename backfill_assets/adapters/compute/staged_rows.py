@@ -8,7 +8,7 @@ Rows to be merged have their operation in `__op` (insert, update, delete): the n
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ from backfill_assets.adapters.compute.scans import Scans
 from backfill_assets.adapters.delta.arrow_files import put_rows
 from backfill_assets.adapters.delta.spark_files import write_files
 from backfill_assets.adapters.delta.staged_files import described
+from backfill_assets.adapters.spark.resource import do_nothing
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.query.spelling import backquoted
@@ -63,16 +64,17 @@ class Tasks(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class StagingFolder:
     """The folder of an attempt inside a table's, and which files are known to be in it. `reach` checks that Spark writes
-    there."""
+    there; `reaches` is told that it does."""
 
     table: TableLocation
     name: str
     reach: Callable[[], None]
+    reaches: Callable[[], None] = do_nothing
     _written: list[StagedFile] = field(default_factory=list)
 
     def inner(self, inside: str) -> "StagingFolder":
         """A folder inside it, with files of its own."""
-        return StagingFolder(table=self.table, name=f"{self.name}/{inside}", reach=self.reach)
+        return replace(self, name=f"{self.name}/{inside}", _written=[])
 
     def files(self) -> tuple[StagedFile, ...]:
         """The files with rows that were written into it, each with rows, columns and statistics, sorted by path."""

@@ -22,6 +22,8 @@ from backfill_assets.adapters.delta.footers import fed_rows, footer_rows, held_r
 from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
 from backfill_assets.adapters.delta.log_replay import DataFile, Version, is_plain_path
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
+from backfill_assets.adapters.spark.resource import do_nothing
+from backfill_assets.adapters.spark.session import is_remote
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import (
     CountedRead,
@@ -54,12 +56,14 @@ __all__ = ["Scratch", "as_inserted", "parquet_rows", "projected", "rows_done", "
 @dataclass(frozen=True, kw_only=True)
 class Scratch:
     """A folder inside of a table's, where a log may be written that names the files of one read; and what counts its rows.
-    Of the columns only those are read that are named in `uses`, in small letters; others are null."""
+    Of the columns only those are read that are named in `uses`, in small letters; others are null. `reaches` is told that
+    Spark has read what was written there."""
 
     table: TableLocation
     path: str
     scans: Scans | None = None
     uses: frozenset[str] | None = None
+    reaches: Callable[[], None] = do_nothing
 
     def count(self, read: Read) -> Count:
         """What counts the rows of a read, by the values that are used. No log says how many rows are left out."""
@@ -183,7 +187,7 @@ def _inserted(rows: "DataFrame") -> "DataFrame":
 def projected(rows: "DataFrame", upstream: DeltaUpstream, columns: Sequence[Column]) -> "DataFrame":
     """Rows of a table with `CHANGE` and the columns that the view knows, with just the fields that it knows. Spark is told
     the length of CHAR columns, as when it reads the table itself, so that it pads what the query compares with them."""
-    return _projected(rows, upstream.loaded().schema().to_json(), columns)
+    return _projected(rows, upstream.loaded(again=False).schema().to_json(), columns)
 
 
 def _projected(rows: "DataFrame", schema: str, columns: Sequence[Column]) -> "DataFrame":
@@ -233,7 +237,10 @@ def _files(
     log: list[dict[str, Any]] = [{"protocol": _present(version.protocol)}, {"metaData": metadata}, *adds]
     text = "\n".join(json.dumps(each, default=str) for each in log)
     place.table.write(f"{place.path}/_delta_log/00000000000000000000.json", text.encode())
-    return spark.read.format("delta").load(place.table.child(place.path))
+    rows = spark.read.format("delta").load(place.table.child(place.path))
+    if not is_remote(spark):  # it has read the log
+        place.reaches()
+    return rows
 
 
 def _changes(spark: "SparkSession", upstream: DeltaUpstream, files: ChangeFiles) -> "DataFrame":

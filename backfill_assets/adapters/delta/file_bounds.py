@@ -12,7 +12,7 @@ from deltalake import ColumnProperties, DeltaTable, WriterProperties
 from deltalake.schema import PrimitiveType
 
 from backfill_assets.adapters.delta.commits import log_text
-from backfill_assets.adapters.delta.log_replay import DataFile, replay
+from backfill_assets.adapters.delta.log_replay import DataFile, replay_loaded
 from backfill_assets.adapters.delta.maintenance import may_write, put_commit, put_properties, set_properties
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import (
@@ -66,7 +66,7 @@ def remove_inexact(location: TableLocation) -> bool:
     table = location.followed.newest()
     if table is None:
         return False
-    version = replay(location, table.version())
+    version = replay_loaded(location, table.version())
     bounded = _bounded([file.stats for file in version.files], boundable(str(version.metadata["schemaString"])))
     properties = {BOUNDED_COLUMNS: naming(bounded)}
     if not may_write(table):

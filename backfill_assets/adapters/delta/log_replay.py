@@ -130,8 +130,14 @@ def is_plain(
 
 
 def replay(location: TableLocation, version: int) -> Version:
-    """Read one version from the log. Errors: `LogGapError`."""
+    """Read one version from the log as it is now. Errors: `LogGapError`."""
     return _replayed(location, version).version()
+
+
+def replay_loaded(location: TableLocation, version: int) -> Version:
+    """`replay`, without a request where the log was copied when it was loaded."""
+    with location.followed.log(version) as log:
+        return replay(log, version)
 
 
 @dataclass
@@ -224,27 +230,28 @@ class LogReplay:
 
     def version(self, number: int) -> Version:
         """Read one version. Errors: `LogGapError`."""
-        mark = self.location.commit_mark(number)
-        commits = self._since(number)
-        if commits is None:
-            self._mark = None
-            self._state = _replayed(self.location, number)
-        else:
-            self._state.apply(commits)
-        self._at = number
-        # If the log was created again meanwhile, the actions may come from either log, so this version is not kept.
-        self._mark = mark if self.location.commit_mark(number) == mark else None
+        with self.location.followed.log(number) as log:
+            mark = log.commit_mark(number)
+            commits = self._since(log, number)
+            if commits is None:
+                self._mark = None
+                self._state = _replayed(log, number)
+            else:
+                self._state.apply(commits)
+            self._at = number
+            # If the log was created again meanwhile, the actions may come from either log, so this version is not kept.
+            self._mark = mark if log.commit_mark(number) == mark else None
         return self._state.version()
 
-    def _since(self, number: int) -> Actions | None:
+    def _since(self, log: TableLocation, number: int) -> Actions | None:
         """The actions since the version that was read before; None if they are unknown or too many."""
         if self._mark is None or not 0 <= number - self._at <= MAX_COMMITS_AHEAD:
             return None
         try:
-            found = list(_commits(self.location, self._at + 1, number))
+            found = list(_commits(log, self._at + 1, number))
         except LogGapError:
             return None
-        return found if self.location.commit_mark(self._at) == self._mark else None
+        return found if log.commit_mark(self._at) == self._mark else None
 
 
 def _replayed(location: TableLocation, version: int) -> _State:

@@ -30,12 +30,12 @@ _HARMLESS = frozenset({
 
 
 def set_properties(location: TableLocation, properties: Mapping[str, str]) -> bool:
-    """Set these properties of a table; returns whether anything changed.
+    """Set these properties of a table as it was loaded last; returns whether anything changed.
 
     Errors: `CommitFailedError` if other writers always commit first.
     """
-    for _ in range(TRIES):
-        table = location.followed.newest()
+    for attempt in range(TRIES):
+        table = location.followed.newest() if attempt else location.last()
         if table is None or properties.items() <= table.metadata().configuration.items():
             return False
         if put_properties(location, table, properties):

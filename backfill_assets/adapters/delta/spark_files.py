@@ -18,7 +18,7 @@ from urllib.parse import unquote
 from backfill_assets.adapters.delta.staged_files import WrittenFile, found_in
 from backfill_assets.adapters.spark.brief_settings import set_briefly
 from backfill_assets.adapters.storage.copied_log import entry_of
-from backfill_assets.adapters.storage.markers import delete_markers
+from backfill_assets.adapters.storage.markers import delete_found
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import MAX_TEXT
 from backfill_assets.errors import StagingError
@@ -125,6 +125,5 @@ def listed(location: TableLocation, folder: str) -> list[WrittenFile]:
 
 def _delete_others(location: TableLocation, folder: str, kept: Collection[str]) -> None:
     """Delete the list of a folder's files, and what tasks have left that did not succeed."""
-    others = {path: size for path, size in location.objects().sizes(folder).items() if path not in kept}
-    location.objects().delete([path for path, size in others.items() if size])
-    delete_markers(location.objects(), [path for path, size in others.items() if not size])
+    there = location.objects().sizes(folder)
+    delete_found(location.objects(), {path: size for path, size in there.items() if path not in kept})

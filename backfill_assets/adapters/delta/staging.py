@@ -19,7 +19,7 @@ import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
 from backfill_assets.adapters.delta.commits import commits_of, read_commit, staged_folder_of
-from backfill_assets.adapters.storage.markers import delete_markers, markers_of
+from backfill_assets.adapters.storage.markers import delete_found, delete_markers
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.records import CommitKind, Staged, StagedFile, TableState
 from backfill_assets.core.epoch.staged_columns import misfit
@@ -78,8 +78,9 @@ def sweep(location: TableLocation, look: Callable[[], TableState]) -> list[str]:
     that a newer run needs is taken for an old folder. Folders that were committed once are left to VACUUM, because time
     travel and the change feed may still need their files.
     """
-    folders, spooled = _folders(location, ""), _folders(location, SPOOL)
-    looked = look()
+    there = _inside(location, "")
+    spooled = _folders(_inside(location, SPOOL)) if any(info.base_name == SPOOL for info in there) else []
+    folders, looked = _folders(there), look()
     record = looked.record
     if record is None:
         return []
@@ -157,7 +158,7 @@ def sweep_leftovers(location: TableLocation, look: Callable[[], TableState]) -> 
 
 def spooled_folders(location: TableLocation) -> set[str]:
     """The names of the staged folders in a table's spool."""
-    return {each.name for each in _folders(location, SPOOL)}
+    return {each.name for each in _folders(_inside(location, SPOOL))}
 
 
 def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool:
@@ -167,7 +168,7 @@ def delete_data(location: TableLocation, look: Callable[[], TableState]) -> bool
     the list, and if there is such a life, nothing is deleted at all. All lives share the spool's folder, so its
     contents are listed, too.
     """
-    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+    listed = _inside(location, "")
     spooled = spooled_folders(location)
     looked = look()
     record = looked.record
@@ -190,10 +191,7 @@ def delete_folder(location: TableLocation, path: str) -> None:
         shutil.rmtree(location.child(path), ignore_errors=True)
         return
     folder = location.objects()
-    markers = markers_of(folder, path)
-    with contextlib.suppress(FileNotFoundError):
-        location.files().delete_dir(path)
-    delete_markers(folder, markers)
+    delete_found(folder, folder.sizes(path), of=path)
 
 
 def _delete_if_empty(location: TableLocation, path: str) -> None:
@@ -202,10 +200,15 @@ def _delete_if_empty(location: TableLocation, path: str) -> None:
             Path(location.child(path)).rmdir()
 
 
-def _folders(location: TableLocation, place: str) -> list[StagedFolder]:
+def _inside(location: TableLocation, folder: str) -> list[pafs.FileInfo]:
+    found: list[pafs.FileInfo] = location.files().get_file_info(pafs.FileSelector(folder, allow_not_found=True))
+    return found
+
+
+def _folders(there: Iterable[pafs.FileInfo]) -> list[StagedFolder]:
     return [
         folder
-        for info in location.files().get_file_info(pafs.FileSelector(place, allow_not_found=True))
+        for info in there
         if info.type is pafs.FileType.Directory and (folder := StagedFolder.parse(info.base_name))
     ]
 

@@ -121,9 +121,9 @@ class DeltaUpstream:
             self._kept = _Known(loads=self._log.loads)
         return self._kept
 
-    def now(self) -> UpstreamState:
-        """The newest version. Errors: `UpstreamRefusedError` for a table that does not exist or cannot be followed."""
-        table = self.loaded()
+    def now(self, *, again: bool = True) -> UpstreamState:
+        """`loaded`, and followed. Errors: `UpstreamRefusedError` for a table that does not exist or cannot be followed."""
+        table = self.loaded(again=again)
         self._check_followable(table.metadata().configuration, table.version())
         return UpstreamState(
             table_id=str(table.metadata().id),
@@ -133,15 +133,15 @@ class DeltaUpstream:
 
     def retention(self) -> tuple[float, float]:
         """How long, in seconds, removed files and log entries are kept at least, according to the table's properties."""
-        return retention_of(self.loaded().metadata().configuration)
+        return retention_of(self.loaded(again=False).metadata().configuration)
 
     def columns(self) -> tuple[Column, ...]:
-        """The current columns of the table."""
-        return columns_of_delta(self.loaded().schema().to_json())
+        """The columns of the table, as it was loaded last."""
+        return columns_of_delta(self.loaded(again=False).schema().to_json())
 
     def collated(self) -> list[str]:
-        """Those of its current columns in which texts may be equal though their bytes differ."""
-        return collated(self.loaded().schema().to_json())
+        """Those of its columns in which texts may be equal though their bytes differ."""
+        return collated(self.loaded(again=False).schema().to_json())
 
     def has_feed(self, number: int) -> bool:
         """Whether a version wrote a change data feed; otherwise its added files are its changes."""
@@ -212,8 +212,8 @@ class DeltaUpstream:
         return [self._commit(number) for number in range(after + 1, until + 1)]
 
     def size(self) -> TableSize:
-        """The size of the newest version, according to its log; rows are estimated if the log does not have them."""
-        files = pa.table(self.loaded().get_add_actions()).select(["num_records", "size_bytes"]).to_pylist()
+        """The size of the version that was loaded last; rows are estimated if its log does not have them."""
+        files = pa.table(self.loaded(again=False).get_add_actions()).select(["num_records", "size_bytes"]).to_pylist()
         stated = [(each["num_records"], each["size_bytes"]) for each in files]
         rows = sum(size // BYTES_OF_ROW if rows is None else rows for rows, size in stated)
         return TableSize(rows=rows, bytes=sum(size for _, size in stated))
@@ -354,10 +354,11 @@ class DeltaUpstream:
                 version=number,
             )
 
-    def loaded(self) -> DeltaTable:
-        """The newest version, as delta-rs loads it. Errors: `UpstreamRefusedError` if there is none, or if it cannot."""
+    def loaded(self, *, again: bool = True) -> DeltaTable:
+        """The newest version, as delta-rs loads it; unless `again`, the one that was loaded last, if one was. Errors:
+        `UpstreamRefusedError` if there is none, or if it cannot."""
         try:
-            table = self._log.newest()
+            table = self._log.newest() if again else self.location.last()
         except DeltaError as error:
             raise UpstreamRefusedError(
                 f"delta-rs cannot read the log of table {self.name!r} at {self.location.uri}: "

@@ -47,5 +47,9 @@ class ReachingRunner(SparkRunner):
         """As the other runner does."""
         self._runner.reach()
 
+    def reaches(self) -> None:
+        """As the other runner does."""
+        self._runner.reaches()
+
     def close(self) -> None:
         """Nothing: the session belongs to the other runner."""

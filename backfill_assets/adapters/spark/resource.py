@@ -178,6 +178,10 @@ class SparkRunner:
             check_reached(self._session, self._warehouse)
             self._reached = True
 
+    def reaches(self) -> None:
+        """Take note that the session has read there what no other store has: something that this process has just written."""
+        self._reached = True
+
     def close(self) -> None:
         """Release the thread and the session. A Spark in this process stays up for the next runner."""
         if self._thread is not None:

@@ -182,9 +182,11 @@ class CopiedLog:
 
     def at(self, version: int) -> CopiedTable | None:
         """A version of the table, without a request; None if it is not among those of which all is copied."""
-        if not max(0, self._checkpoint[0]) <= version <= self.table.version():
-            return None
-        return CopiedTable(self.folder, self.place, version)
+        return CopiedTable(self.folder, self.place, version) if self.holds(version) else None
+
+    def holds(self, version: int) -> bool:
+        """Whether all of a version is copied."""
+        return max(0, self._checkpoint[0]) <= version <= self.table.version()
 
     def _holds(self, found: _Found, first: int) -> bool:
         """Whether a log still holds the entries that are loaded, from a version on; those before a checkpoint may expire."""

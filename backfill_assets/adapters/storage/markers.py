@@ -5,7 +5,7 @@ the root. So obstore signs the request that deletes it, with the keys that it fi
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from urllib.parse import quote
 from urllib.request import Request, urlopen
@@ -18,7 +18,7 @@ from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.declare.stores import bucket_of, provider_of
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["delete_markers", "markers_of", "rooted_at"]
+__all__ = ["delete_found", "delete_markers", "rooted_at"]
 
 _SECONDS = 30.0
 
@@ -41,10 +41,13 @@ def delete_markers(folder: ObjectFolder, paths: Iterable[str]) -> list[str]:
     return [f"{path}/" for path in paths if _is_deleted(delete, folder, path)]
 
 
-def markers_of(folder: ObjectFolder, path: str) -> list[str]:
-    """What may be markers in a folder, and of itself, which Azure does not list with what is in it."""
-    inside = [name for name, size in folder.sizes(path).items() if not size]
-    return [*inside, path] if provider_of(folder.uri) == "azure" else inside
+def delete_found(folder: ObjectFolder, found: Mapping[str, int], of: str = "") -> None:
+    """Delete objects that were found, with their sizes, and the markers among them; on Azure, which does not list it with
+    what is in a folder, also the marker `of` the folder."""
+    empty = [path for path, size in found.items() if not size]
+    is_azure = provider_of(folder.uri) == "azure"
+    folder.delete([path for path, size in found.items() if size or not is_azure])
+    delete_markers(folder, [*empty, of] if is_azure and of else empty)
 
 
 def rooted_at(folder: ObjectFolder, path: str) -> ObjectFolder:

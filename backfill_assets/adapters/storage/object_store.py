@@ -201,12 +201,13 @@ class ObjectFolder:
         return obstore.sign(store, method, path, timedelta(seconds=seconds))
 
     def delete(self, paths: Sequence[str]) -> None:
-        """Delete objects; it is no error if some are already gone."""
+        """Delete objects, on S3 by one request; it is no error if some are already gone."""
         import obstore
 
-        for path in () if self._is_missing else paths:
-            with self._writing(path), suppress(FileNotFoundError):
-                obstore.delete(self._store, path)
+        at_once = provider_of(self.uri) == "s3"
+        for each in () if self._is_missing or not paths else [paths] if at_once else paths:
+            with self._writing(paths[0]), suppress(FileNotFoundError):
+                obstore.delete(self._store, each)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

@@ -4,7 +4,8 @@ import logging
 import re
 import tempfile
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -269,9 +270,14 @@ class LoadedTable:
             return self.loaded
         return None if self._copy is None else self._copy.at(version)
 
+    @contextmanager
+    def log(self, version: int) -> "Iterator[TableLocation]":
+        """Where a version is read: in the copy of its log, which stays meanwhile, or in the table's own place."""
+        copy = self._copy
+        yield self.location if copy is None or not copy.holds(version) else TableLocation(uri=str(copy.folder))
+
     def make_checkpoint(self, version: int) -> bool:
-        """Write a checkpoint of a version from the copy of the log; False if the newest version is another one, or is not
-        copied. Errors: as `newest`."""
+        """Write a checkpoint of a version from the copy; False if the newest is another, or not copied. Errors: `newest`."""
         if self._copy is None or (table := self.newest()) is None or self._copy is None or table.version() != version:
             return False
         self._copy.make_checkpoint()

@@ -1,5 +1,6 @@
 """A log that is copied from a store: each entry is requested once, what is new is seen, and another log is noticed."""
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -12,8 +13,10 @@ from deltalake import DeltaTable, write_deltalake
 
 from backfill_assets.adapters.delta.log_replay import replay
 from backfill_assets.adapters.delta.maintenance import put_commit
+from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.copied_log import CopiedTable
 from backfill_assets.adapters.storage.warehouse import TableLocation
+from backfill_assets.query.ddl import Column
 from tests.support.stored_table import StoredLocation, stored_at
 
 
@@ -204,8 +207,47 @@ def test_a_version_is_replayed_from_the_log_as_it_is_now(location: StoredLocatio
     shutil.rmtree(location.uri)
     for number in range(3):
         add(location.uri, number)
-    found = {each.path for each in replay(location, 2).files}
-    assert found == set(pa.table(DeltaTable(location.uri).get_add_actions()).column("path").to_pylist())
+    assert {each.path for each in replay(location, 2).files} == files_of(location.uri)
+
+
+def test_an_upstreams_versions_are_replayed_from_the_copy_of_its_log(location: StoredLocation) -> None:
+    DeltaTable(location.uri).create_checkpoint()
+    upstream = DeltaUpstream(name="t", location=location, follows=False)
+    assert upstream.now().version == 2
+    location.counting.taken()
+    location.counting.lists.clear()
+    assert len(upstream.version(2).files) == 3
+    assert (upstream.columns(), upstream.size().rows) == ((Column("id", "BIGINT"),), 3)
+    assert upstream.retention()[0] > 0
+    assert upstream.now(again=False).version == 2
+    assert (location.counting.taken(), location.counting.lists) == ([], [])
+    add(location.uri, 3)
+    assert [len(upstream.version(number).files) for number in (2, 3)] == [3, 4], "3 is not copied yet"
+    assert (upstream.now(again=False).version, upstream.now().version) == (2, 3)
+    location.counting.taken()
+    add(location.uri, 4)
+    assert upstream.now().version == 4
+    assert {each.path for each in upstream.version(4).files} == files_of(location.uri)
+    assert len(upstream.version(1).files) == 2, "the copy begins at a checkpoint of 2"
+    assert location.counting.taken() == ["0", "1", "1", "1", "4"]
+
+
+def test_a_copy_stays_while_a_version_of_it_is_replayed(location: StoredLocation) -> None:
+    newest(location)
+    with location.followed.log(2) as log:
+        location.followed.forget()
+        newest(location)
+        gc.collect()
+        assert Path(log.uri, "_delta_log", f"{2:020d}.json").exists()
+    with location.followed.log(3) as log:
+        assert log == location
+    gc.collect()
+    with stored_at(location.uri).followed.log(2) as log:
+        assert log.uri == location.uri, "nothing is copied before it is loaded"
+
+
+def files_of(uri: str) -> set[str]:
+    return set(pa.table(DeltaTable(uri).get_add_actions()).column("path").to_pylist())
 
 
 def test_a_copy_that_has_grown_long_is_made_anew(location: StoredLocation, monkeypatch: pytest.MonkeyPatch) -> None:

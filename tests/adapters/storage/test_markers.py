@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from backfill_assets.adapters.storage.markers import delete_markers, markers_of, rooted_at
+from backfill_assets.adapters.storage.markers import delete_found, delete_markers, rooted_at
 from backfill_assets.adapters.storage.object_store import ObjectFolder
 from tests.support.refusing_store import refusing
 
@@ -48,12 +48,22 @@ def test_a_marker_that_a_store_does_not_let_go_stays_with_a_warning(caplog: pyte
 def test_on_azure_a_mark_is_an_object_of_the_folders_name(monkeypatch: pytest.MonkeyPatch) -> None:
     gone: list[str] = []
     monkeypatch.setattr(ObjectFolder, "delete", lambda _folder, paths: gone.extend(paths))
-    monkeypatch.setattr(ObjectFolder, "sizes", lambda _folder, _path: {"f/_temporary": 0, "f/part.parquet": 9})
     folder = ObjectFolder(uri="abfss://lake@mine.dfs.core.windows.net/w")
-    assert markers_of(folder, "f") == ["f/_temporary", "f"]
-    assert markers_of(ObjectFolder(uri="s3://lake/w"), "f") == ["f/_temporary"]
     assert delete_markers(folder, ["f/_temporary", "f"]) == ["f/_temporary/", "f/"]
     assert gone == ["f/_temporary", "f"]
+    gone.clear()
+    delete_found(folder, {"f/_temporary": 0, "f/part.parquet": 9}, of="f")
+    assert gone == ["f/part.parquet", "f/_temporary", "f"], "a folder after what is in it"
+    gone.clear()
+    delete_found(folder, {"f/_temporary": 0, "f/part.parquet": 9})
+    assert gone == ["f/part.parquet", "f/_temporary"]
+
+
+def test_elsewhere_an_empty_object_that_was_found_may_be_no_mark(monkeypatch: pytest.MonkeyPatch) -> None:
+    gone: list[str] = []
+    monkeypatch.setattr(ObjectFolder, "delete", lambda _folder, paths: gone.extend(paths))
+    delete_found(ObjectFolder(uri="gs://bucket/folder"), {"f/empty": 0, "f/part.parquet": 9}, of="f")
+    assert gone == ["f/empty", "f/part.parquet"]
 
 
 def test_in_other_stores_nothing_is_deleted() -> None:
