@@ -89,8 +89,7 @@ def check_deterministic(
     for name, (reason, clause) in _CLAUSES.items():
         for node in (each for each in root.walk() if each.args.get(name)):
             raise refusal(reason, f"the query has {clause}{place(node)}")
-    for node in all_of(root, exp.Placeholder, exp.Parameter, exp.QueryTransform):
-        raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over rows")
+    check_parameters(root, tokens)
     check_collations(root)
     check_words(root, tokens)
     if tables is None:
@@ -104,6 +103,34 @@ def check_deterministic(
     for node in all_of(root, *CLOCK_NODES):
         if reads_clock(node, no_time):
             raise refused_text(node.sql("spark"), place(node))
+
+
+def check_parameters(root: exp.Expr, tokens: Sequence[Token]) -> None:
+    """Refuse parameters and variables, to which nobody gives a value, and rows that a script makes. Errors: `QueryError`."""
+    for node in all_of(root, exp.QueryTransform):
+        raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}{place(node)}, whose rows a script makes")
+    if not any(all_of(root, exp.Placeholder, exp.Parameter)):
+        return
+    at = next((at for at, token in enumerate(tokens) if _begins_parameter(tokens, at, token)), None)
+    named = "a parameter" if at is None else f"the parameter {_written_together(tokens, at)}{place(tokens[at])}"
+    raise refusal("UNSUPPORTED", f"the query has {named}, to which nobody gives a value", hint="write the value itself")
+
+
+def _begins_parameter(tokens: Sequence[Token], at: int, token: Token) -> bool:
+    """Whether `?`, `@x`, `${x}`, `{x}` or `:x` begins at a token; `v:x` is a field of a VARIANT."""
+    if token.token_type is TokenType.COLON:
+        return at == 0 or tokens[at - 1].end + 1 < token.start
+    return token.token_type in {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.L_BRACE}
+
+
+def _written_together(tokens: Sequence[Token], at: int) -> str:
+    """A token with those that follow it without a space, up to a comma or a bracket."""
+    text = tokens[at].text
+    for before, token in pairwise(tokens[at:]):
+        if token.start > before.end + 1 or token.token_type in {TokenType.COMMA, TokenType.R_PAREN}:
+            break
+        text += token.text
+    return text
 
 
 def check_words(root: exp.Expr, tokens: Sequence[Token]) -> None:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from backfill_assets.query.clock_texts import CLOCK_NODES, holds_times, reads_clock
 from backfill_assets.query.column_names import check_column_name
 from backfill_assets.query.ddl import Column
-from backfill_assets.query.determinism import check_collations, check_words, refused_calls
+from backfill_assets.query.determinism import check_collations, check_parameters, check_words, refused_calls
 from backfill_assets.query.functions import CURRENT_WORDS
 from backfill_assets.query.nodes import all_of
 from backfill_assets.query.parsing import Part, upstream_named
@@ -94,8 +94,7 @@ def check_expressions(part: Part, scope: Scope, *, aggregates: Collection[str] =
     if part.select.find(exp.Window):
         raise refusal("WINDOW", "the query has a window function (OVER)")
     _check_calls(part, aggregates)
-    for node in all_of(part.select, exp.Placeholder, exp.Parameter, exp.QueryTransform):
-        raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}, which is not an expression over a record")
+    check_parameters(part.select, part.tokens)
     check_words(part.select, part.tokens)
     for node in all_of(part.select, *CLOCK_NODES):
         if reads_clock(node, partial(_has_no_time, scope)):

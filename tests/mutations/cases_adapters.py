@@ -169,12 +169,12 @@ ADAPTERS: tuple[Mutation, ...] = (
     Mutation(
         name="what a drop deletes is listed after the table was read",
         file=STAGING,
-        old="""    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+        old="""    listed = _inside(location, "")
     spooled = spooled_folders(location)
     looked = look()
 """,
         new="""    looked = look()
-    listed = location.files().get_file_info(pafs.FileSelector("", allow_not_found=True))
+    listed = _inside(location, "")
     spooled = spooled_folders(location)
 """,
         tests=(

@@ -14,8 +14,8 @@ OTHER_LOGS: tuple[Mutation, ...] = (
     Mutation(
         name="versions before a checkpoint are loaded of what is copied after it",
         file=COPIED,
-        old="if not max(0, self._checkpoint[0]) <= version <= self.table.version():",
-        new="if not 0 <= version <= self.table.version():",
+        old="return max(0, self._checkpoint[0]) <= version <= self.table.version()",
+        new="return 0 <= version <= self.table.version()",
         tests=(f"{COPIES}::test_versions_before_a_copied_checkpoint_are_left_to_delta",),
     ),
     Mutation(

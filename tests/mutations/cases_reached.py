@@ -195,9 +195,23 @@ REACHED: tuple[Mutation, ...] = (
     Mutation(
         name="parameters of a session are values",
         file="backfill_assets/query/determinism.py",
-        old="""    for node in all_of(root, exp.Placeholder, exp.Parameter, exp.QueryTransform):\n        raise""",
-        new="""    for node in all_of(root, exp.QueryTransform):\n        raise""",
-        tests=(REFUSED,),
+        old="if not any(all_of(root, exp.Placeholder, exp.Parameter)):",
+        new="if not any(all_of(root, exp.Placeholder)):",
+        tests=("tests/query/test_rare_texts.py::test_a_parameter_is_refused_as_it_is_written_with_its_place",),
+    ),
+    Mutation(
+        name="a field of a variant is taken for a parameter",
+        file="backfill_assets/query/determinism.py",
+        old="return at == 0 or tokens[at - 1].end + 1 < token.start",
+        new="return True",
+        tests=("tests/query/test_rare_texts.py::test_a_parameter_is_refused_as_it_is_written_with_its_place",),
+    ),
+    Mutation(
+        name="rows that a script makes are accepted",
+        file="backfill_assets/query/determinism.py",
+        old="for node in all_of(root, exp.QueryTransform):",
+        new="for node in ():",
+        tests=("tests/query/test_rowwise.py::test_what_is_not_row_wise_is_refused_with_its_code_and_a_hint",),
     ),
     Mutation(
         name="max_by without an order is ordered",

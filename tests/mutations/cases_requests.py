@@ -95,6 +95,55 @@ REQUESTS: tuple[Mutation, ...] = (
         tests=(f"{ON_S3}::test_a_lease_is_released_by_one_request_unless_another_run_has_it",),
     ),
     Mutation(
+        name="a version is replayed of a copy that does not have it",
+        file=WAREHOUSE,
+        old="yield self.location if copy is None or not copy.holds(version) else",
+        new="yield self.location if copy is None else",
+        tests=(f"{COPIED}::test_an_upstreams_versions_are_replayed_from_the_copy_of_its_log",),
+    ),
+    Mutation(
+        name="a copy goes while it is read",
+        file=WAREHOUSE,
+        old="""        copy = self._copy
+        yield self.location if copy is None or not copy.holds(version) else TableLocation(uri=str(copy.folder))
+""",
+        new="""        held = self._copy is not None and self._copy.holds(version)
+        yield TableLocation(uri=str(self._copy.folder)) if self._copy is not None and held else self.location
+""",
+        tests=(f"{COPIED}::test_a_copy_stays_while_a_version_of_it_is_replayed",),
+    ),
+    Mutation(
+        name="an upstream is always told of what was loaded before",
+        file="backfill_assets/adapters/delta/upstream.py",
+        old="table = self._log.newest() if again else self.location.last()",
+        new="table = self.location.last()",
+        tests=(f"{COPIED}::test_an_upstreams_versions_are_replayed_from_the_copy_of_its_log",),
+    ),
+    Mutation(
+        name="Spark is asked for a store of which it has read",
+        file="backfill_assets/adapters/spark/reaching_runner.py",
+        old="        self._runner.reaches()\n",
+        new="        self._runner.reach()\n",
+        tests=(
+            "tests/adapters/spark/test_reach.py::"
+            "test_a_store_of_which_spark_has_read_what_only_this_process_has_written_is_not_asked",
+        ),
+    ),
+    Mutation(
+        name="on Azure, the mark of a folder stays",
+        file="backfill_assets/adapters/storage/markers.py",
+        old="[*empty, of] if is_azure and of else empty",
+        new="empty",
+        tests=("tests/adapters/storage/test_markers.py::test_on_azure_a_mark_is_an_object_of_the_folders_name",),
+    ),
+    Mutation(
+        name="elsewhere, empty objects stay",
+        file="backfill_assets/adapters/storage/markers.py",
+        old="if size or not is_azure]",
+        new="if size]",
+        tests=("tests/adapters/storage/test_markers.py::test_elsewhere_an_empty_object_that_was_found_may_be_no_mark",),
+    ),
+    Mutation(
         name="temporary folders of processes that live are removed",
         file="backfill_assets/adapters/runtime/temporary_folders.py",
         old="    fcntl.flock(lock, fcntl.LOCK_EX)\n",

@@ -164,7 +164,7 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="a version of a recreated log is derived from the old one",
         file=REPLAY,
-        old="return found if self.location.commit_mark(self._at) == self._mark else None",
+        old="return found if log.commit_mark(self._at) == self._mark else None",
         new="return found",
         tests=(SAME,),
     ),

@@ -6,6 +6,7 @@ from backfill_assets.declare.model import ERROR_COLUMNS, METADATA_COLUMNS
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import Column, parse_schema
 from backfill_assets.query.query import analyze, spelled
+from backfill_assets.query.relational import analyze_relational
 from backfill_assets.query.rowwise import RowwiseQuery
 
 T = (
@@ -103,3 +104,24 @@ def test_columns_of_a_key_that_would_be_hidden_under_one_name_are_refused() -> N
     assert caught.value.reason == "COLUMN_NAME"
     query = "SELECT _id AS one, `__id` AS other, x FROM t"
     assert analyze(query, {"t": columns}, {"t": ("_id", "__id")}, ("one", "other")).key_columns == ("one", "other")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("SELECT :p AS p FROM t", "the parameter :p in line 1, column 8"),
+        ("SELECT a, @@x FROM t", "the parameter @@x in line 1, column 11"),
+        ("SELECT a, @x, b FROM t", "the parameter @x in line 1, column 11"),
+        ("SELECT a FROM t\nWHERE a > ${least}", "the parameter ${least} in line 2, column 11"),
+        ("SELECT abs({x}) FROM t", "the parameter {x} in line 1, column 12"),
+        ("SELECT a FROM t WHERE a IN (?, ?)", "the parameter ? in line 1, column 29"),
+        ("SELECT a FROM t WHERE a = :y", "the parameter :y in line 1, column 27"),
+        ("SELECT a, from_json(x, 'x INT'):y, :z FROM t", "the parameter :z in line 1, column 36"),
+    ],
+)
+def test_a_parameter_is_refused_as_it_is_written_with_its_place(query: str, said: str) -> None:
+    error = refused(query)
+    assert (error.reason, said in error.message) == ("UNSUPPORTED", True), error.message
+    with pytest.raises(QueryError) as followed:
+        analyze_relational(query, {"t": T})
+    assert followed.value.message == error.message

@@ -16,7 +16,10 @@ def check_same(
 
     Errors: `UpstreamChangedError`.
     """
-    redo = f"`backfill reset {view}` takes a new snapshot of the present table"
+    redo = (
+        f"`backfill replace {view}` builds it anew over the present table, beside the rows that it has; "
+        f"`backfill reset {view}` empties it first"
+    )
     if offer.table_id != position.table_id:
         raise UpstreamChangedError(
             f"view {view!r}: table {name!r} is not the one that the view was built from: expected table id "
@@ -27,8 +30,8 @@ def check_same(
         )
     if offer.incarnation != position.incarnation:
         raise UpstreamChangedError(
-            f"view {view!r}: {name!r} was reset or dropped since: expected incarnation "
-            f"{position.incarnation}, found {offer.incarnation}",
+            f"view {view!r}: {name!r} was reset, replaced, put back or dropped since, so its rows are no longer those that "
+            f"the view has followed: expected incarnation {position.incarnation}, found {offer.incarnation}",
             hint=redo,
             expected=position.incarnation,
             found=offer.incarnation,

@@ -262,7 +262,7 @@ def grown_again(table: Table) -> list[Commit]:
     ("changed", "what"),
     [
         (lambda table: replace(table, table_id="second"), "is not the one"),
-        (lambda table: replace(table, incarnation="life"), "reset or dropped"),
+        (lambda table: replace(table, incarnation="life"), "reset, replaced, put back or dropped"),
         (lambda table: replace(table, commits=[]), "was restored to version"),
         (lambda table: replace(table, commits=grown_again(table)), "restored to an older version and written to again"),
     ],
