@@ -178,14 +178,14 @@ STORED: tuple[Mutation, ...] = (
     Mutation(
         name="what was read of two logs at once is carried forward",
         file=REPLAY,
-        old="self._mark = mark if self.location.commit_mark(number) == mark else None",
+        old="self._mark = mark if log.commit_mark(number) == mark else None",
         new="self._mark = self.location.commit_mark(number)",
         tests=(f"{CARRIED}::test_a_version_read_while_the_log_was_recreated_is_not_kept",),
     ),
     Mutation(
         name="every version is replayed from the beginning",
         file=REPLAY,
-        old="        commits = self._since(number)\n",
+        old="        commits = self._since(log, number)\n",
         new="        commits = None\n",
         tests=(SINCE,),
     ),
