@@ -55,7 +55,7 @@ BENCHMARKS: dict[str, Callable[..., Iterator[Comparison]]] = {
 }
 SIZED = {"ingest", "backfill", "tables", "changes", "queries", "joins", "counting", "small", "store", "cluster"}
 """Those whose size is a number of rows that `--rows` sets."""
-NAMED = {"joins", "queries"}
+NAMED = {"joins", "queries", "store"}
 """Those of which `--only` chooses cases."""
 
 

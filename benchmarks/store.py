@@ -33,20 +33,27 @@ MERGE = """MERGE INTO delta.`{}` AS t USING changes AS s ON t.customer <=> s.cus
 COLUMNS = {"large": ("order_id", "customer", "total", "day"), "sums": ("customer", "orders", "quantity")}
 
 
-_BUILDS: Final[tuple[tuple[str, Callable[[int], Limits], DeclaredStrategy], ...]] = (
-    ("as auto chooses", lambda _rows: Limits(), "auto"),
-    (f"in {CHUNKS} chunks", lambda rows: Limits(chunk_rows=rows // CHUNKS), "snapshot"),
+RECORDS = "1,000 records, source, view and aggregate on S3"
+_Build = tuple[str, Callable[[int], Limits], DeclaredStrategy]
+_BUILDS: Final[tuple[_Build, ...]] = (
+    ("first build, as auto chooses", lambda _rows: Limits(), "auto"),
+    (f"first build, in {CHUNKS} chunks", lambda rows: Limits(chunk_rows=rows // CHUNKS), "snapshot"),
 )
 
 
 def run(
-    world: World, *, rows: int = 20_000_000, repetitions: int = 8, seconds: float = SECONDS
+    world: World, *, rows: int = 20_000_000, repetitions: int = 8, seconds: float = SECONDS, only: str = ""
 ) -> Iterator[Comparison]:
-    """`rows` is the size of the table whose copy is built, which is repeated at most three times."""
+    """`rows` is the size of the table whose copy is built, which is repeated at most three times; cases that have `only` in
+    their name."""
     with lake(world.root) as place:
         there = world.elsewhere(place.place, place.storage)
-        yield _records(there, place, repetitions, seconds)
-        yield from _builds(there, place, rows, min(repetitions, 3), seconds)
+        if only in RECORDS:
+            yield _records(there, place, repetitions, seconds)
+        if builds := [each for each in _BUILDS if only in each[0]]:
+            make_table(there, f"{place.place}/orders", rows)
+            place.proxy.slow_down(seconds)
+            yield from (_first_build(there, place, rows, min(repetitions, 3), each) for each in builds)
 
 
 def _records(world: World, place: Lake, repetitions: int, seconds: float, warmups: int = 2) -> Comparison:
@@ -62,7 +69,7 @@ def _records(world: World, place: Lake, repetitions: int, seconds: float, warmup
     requests = {f"requests of {side}": sum(each[side][1] for each in rounds) / len(rounds) for side in took}
     return Comparison(
         benchmark="store",
-        case="1,000 records, source, view and aggregate on S3",
+        case=RECORDS,
         peer="three availableNow queries",
         rows=ROWS,
         ours=took["ours"],
@@ -71,22 +78,18 @@ def _records(world: World, place: Lake, repetitions: int, seconds: float, warmup
     )
 
 
-def _builds(world: World, place: Lake, rows: int, repetitions: int, seconds: float) -> Iterator[Comparison]:
-    """First builds of a view over a table in the store, as `auto` divides them and in chunks."""
-    source = f"{place.place}/orders"
-    make_table(world, source, rows)
-    place.proxy.slow_down(seconds)
-    for case, limits, strategy in _BUILDS:
-        yield compare(
-            Copies(world, source, limits(rows), strategy),
-            repetitions=repetitions,
-            warmups=1,
-            benchmark="store",
-            case=f"first build, {case}",
-            peer="one plain Spark copy",
-            rows=rows,
-        )
-    place.proxy.slow_down(0)
+def _first_build(world: World, place: Lake, rows: int, repetitions: int, build: _Build) -> Comparison:
+    """A first build of a view over a table in the store."""
+    case, limits, strategy = build
+    return compare(
+        Copies(world, f"{place.place}/orders", limits(rows), strategy),
+        repetitions=repetitions,
+        warmups=1,
+        benchmark="store",
+        case=case,
+        peer="one plain Spark copy",
+        rows=rows,
+    )
 
 
 class _Case:
