@@ -161,7 +161,7 @@ def _make_tables(world: World, folder: Path, rows: int) -> None:
             "id",
             "id DIV 4 AS order_id",
             f"pmod(xxhash64(id), {parts}) AS part",
-            "pmod(xxhash64(id, 1), 50) AS quantity",
+            "CAST(pmod(xxhash64(id, 1), 50) AS DECIMAL(15, 2)) AS quantity",
             "pmod(xxhash64(id, 2), 1000000) AS cents",
             "concat('comment ', id % 1000) AS comment",
         ),
