@@ -13,7 +13,7 @@ from deltalake import DeltaTable
 
 from backfill_assets.declare.model import RefreshMode
 from benchmarks.measure import Comparison, in_turns, timed
-from benchmarks.tables import COLUMNS, copy_of, make_table
+from benchmarks.tables import COLUMNS, change, copy_of, make_table
 from benchmarks.world import World
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class _Followers:
         if not self.behind:
             for number in range(self.versions):
                 changed = f"id % {PERCENT} = {number % PERCENT}"
-                DeltaTable(str(self.source)).update({"amount": "amount + 1.0"}, predicate=changed)
+                change(self.source, "amount", "amount + 1.0", changed)
         self.behind = not self.behind
         seconds = timed(way)
         if not self.behind:

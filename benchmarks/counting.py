@@ -9,13 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unittest import mock
 
-from deltalake import DeltaTable
-
 from backfill_assets import delta_table, materialized_view
 from backfill_assets.adapters.compute.scans import Scans, uncounted
 from backfill_assets.core.epoch.limits import Limits
 from benchmarks.measure import Comparison, compare, in_turns, timed
-from benchmarks.tables import COLUMNS, copy_of, make_table
+from benchmarks.tables import COLUMNS, change, copy_of, make_table
 from benchmarks.world import World
 
 if TYPE_CHECKING:
@@ -80,7 +78,7 @@ def _changes(world: World, folder: Path, repetitions: int, warmups: int) -> Comp
         nonlocal number
         number += 1
         where = f"id >= {number * CHANGED} AND id < {(number + 1) * CHANGED}"
-        DeltaTable(str(folder / "orders")).update({"amount": "amount + 1.0"}, predicate=where)
+        change(folder / "orders", "amount", "amount + 1.0", where)
         return timed(lambda: world.refresh(folder, declared, "copy"))
 
     def theirs() -> float:

@@ -16,7 +16,7 @@ from backfill_assets import delta_table, materialized_view
 from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared, DeclaredStrategy
 from benchmarks.measure import Comparison, compare, timed
-from benchmarks.tables import FEED, FILES
+from benchmarks.tables import FEED, FILES, change
 from benchmarks.world import World
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ class _Ways:
 
     def round(self, changed: str, *, by_hand: bool) -> dict[str, float]:
         """The seconds of each way after these lines have changed."""
-        DeltaTable(str(self.folder / "lines")).update({"cents": "cents + 1"}, predicate=changed)
+        change(self.folder / "lines", "cents", "cents + 1", changed)
         ways: list[tuple[str, Callable[[], object]]] = [
             ("ours", lambda: self.world.refresh(self.folder, _declared(self.folder, self.view), "view")),
             ("full", lambda: self._compute("copy")),

@@ -7,11 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from deltalake import DeltaTable
-
 from backfill_assets import delta_table, materialized_view
 from benchmarks.measure import Comparison, in_turns, timed
-from benchmarks.tables import FEED, FILES, make_table
+from benchmarks.tables import FEED, FILES, change, make_table
 from benchmarks.world import World
 
 __all__ = ["run"]
@@ -107,7 +105,7 @@ class _Sides:
         if not self.behind:
             first = self.round * CHANGED * 7 % self.rows
             predicate = f"id >= {first} AND id < {first + CHANGED}"
-            DeltaTable(str(self.folder / "orders")).update({"cents": "cents + 1"}, predicate=predicate)
+            change(self.folder / "orders", "cents", "cents + 1", predicate)
             self.round += 1
         self.behind = not self.behind
         seconds = timed(way)

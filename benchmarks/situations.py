@@ -24,6 +24,7 @@ from backfill_assets.core.epoch.limits import Limits
 from backfill_assets.declare.model import Declared, DeclaredStrategy, MaterializedView
 from backfill_assets.errors import VersionsLostError
 from benchmarks.measure import Comparison
+from benchmarks.tables import change
 from benchmarks.world import SCHEMA, World
 
 __all__ = ["SITUATIONS", "Situation", "run"]
@@ -207,7 +208,7 @@ class _Table:
         DeltaTable(str(self.place)).vacuum(dry_run=False)
         if situation.churn:
             every = max(1, situation.rows // situation.churn)
-            DeltaTable(str(self.place)).update({"amount": "amount + 1.0"}, predicate=f"id % {every} = {step % every}")
+            change(self.place, "amount", "amount + 1.0", f"id % {every} = {step % every}")
         if situation.grown:
             first = situation.rows + step * situation.grown
             new = self.world.spark.range(first, first + situation.grown, numPartitions=1).selectExpr(
