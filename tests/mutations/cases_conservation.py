@@ -236,8 +236,8 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="rows that a vector hides are expected of files of which the log does not say the rows",
         file="backfill_assets/adapters/delta/footers.py",
-        old=" - sum(file.deleted for file in unknown)",
-        new="",
+        old="rows[file.path] - file.deleted for",
+        new="rows[file.path] for",
         tests=("tests/adapters/delta/test_footers.py",),
     ),
     Mutation(

@@ -10,6 +10,7 @@ LOGGED: Final = "backfill_assets/adapters/delta/logged_changes.py"
 ROWS: Final = "backfill_assets/adapters/compute/table_rows.py"
 TOLD: Final = "tests/adapters/delta/test_incomplete_feeds.py"
 SPARK: Final = "tests/e2e/tables/test_incomplete_feeds.py::test_spark_finds_just_what_changed"
+LOGS: Final = "tests/adapters/delta/test_lesser_logs.py"
 OTHERS: Final = f"{TOLD}::test_feeds_of_others_are_read"
 
 FEEDS: tuple[Mutation, ...] = (
@@ -98,6 +99,39 @@ FEEDS: tuple[Mutation, ...] = (
         tests=(
             "tests/adapters/compute/test_files_read.py::"
             "test_files_that_are_read_instead_of_an_incomplete_feed_are_counted",
+        ),
+    ),
+    Mutation(
+        name="a file that is read twice has its rows once",
+        file="backfill_assets/adapters/delta/footers.py",
+        old="sum(rows[file.path] - file.deleted for file in unknown)",
+        new="sum(rows.values()) - sum(file.deleted for file in unknown)",
+        tests=(f"{LOGS}::test_a_file_that_is_read_several_times_has_its_rows_each_time",),
+    ),
+    Mutation(
+        name="files that were only added are left to Spark's reader of the feed",
+        file=LOGGED,
+        old="return bool(self.feed) or (whole and not hides)",
+        new="return bool(self.feed)",
+        tests=(
+            "tests/adapters/delta/test_table_changes.py::test_files_of_versions_that_came_with_more_columns_are_read_with_these",
+        ),
+    ),
+    Mutation(
+        name="a version that is gone has no columns to compare",
+        file="backfill_assets/adapters/delta/upstream.py",
+        old="            raise self._lost(number, masked(str(error), self.location.storage_options)) from None\n",
+        new="            raise error\n",
+        tests=(f"{LOGS}::test_columns_of_a_version_that_is_gone_are_not_taken_for_those_of_the_next",),
+    ),
+    Mutation(
+        name="the newest entry that is known may have expired",
+        file="backfill_assets/adapters/storage/copied_log.py",
+        old="checkpoint = min(max(found.begins, self._checkpoint[0]), self.table.version())",
+        new="checkpoint = max(found.begins, self._checkpoint[0])",
+        tests=(
+            "tests/adapters/storage/test_copied_log.py::"
+            "test_another_table_in_its_place_is_noticed_however_far_its_log_has_expired",
         ),
     ),
 )

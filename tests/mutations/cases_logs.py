@@ -171,13 +171,6 @@ LOGS: tuple[Mutation, ...] = (
         tests=(CHANGE_FILES,),
     ),
     Mutation(
-        name="versions that came with other columns are read by their files",
-        file=LOGGED,
-        old="return not self.described and (bool(self.feed) or (whole and not hides))",
-        new="return bool(self.feed) or (whole and not hides)",
-        tests=(f"{CHANGED}::test_files_of_versions_that_came_with_other_columns_are_left_to_deltas_own_reader",),
-    ),
-    Mutation(
         name="missing change files are not noticed",
         file=LOGGED,
         old="return tuple(self.feed) or tuple(path",

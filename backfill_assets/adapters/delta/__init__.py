@@ -15,6 +15,7 @@
 - `footers`: how many rows Parquet files have, as their own footers say
 - `found_rows`: finds the rows of a table that have one of few values in a column
 - `key_statistics`: keys of Delta tables, according to the statistics in the log
+- `known_log`: what was read of a log and is kept in memory
 - `layout`: how the files of a view are laid out
 - `log_replay`: the protocol, metadata and files of a version of a Delta table, replayed from its log
 - `logged_changes`: what one commit of a Delta table changed, as its entry in the log says

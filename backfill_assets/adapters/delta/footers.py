@@ -21,6 +21,10 @@ _AT_ONCE = 16
 def footer_rows(table: TableLocation, sizes: Mapping[str, int]) -> int:
     """The rows of files of a table, by their paths in its log, each with the bytes that the log states (0: unknown). Errors:
     `ReadMismatchError` for a file that cannot be read, or has another size: somebody has written another one in its place."""
+    return sum(_rows_of_each(table, sizes).values())
+
+
+def _rows_of_each(table: TableLocation, sizes: Mapping[str, int]) -> dict[str, int]:
     files = table.files()
 
     def rows(path: str) -> int:
@@ -33,12 +37,13 @@ def footer_rows(table: TableLocation, sizes: Mapping[str, int]) -> int:
             raise _unreadable(table, path, error) from error
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        return sum(pool.map(rows, sizes))
+        return dict(zip(sizes, pool.map(rows, sizes), strict=True))
 
 
 def held_rows(table: TableLocation, files: Iterable[DataFile]) -> int | None:
-    """The rows of data files of a table that a reader sees: as the log says, or their footers if it does not. None if that
-    concerns a file outside of the table's folder. Errors: `ReadMismatchError` for a file that cannot be read."""
+    """The rows of data files of a table that a reader sees: as the log says, or their footers if it does not. A file that was
+    removed, restored and removed again counts each time. None if that concerns a file outside of the table's folder.
+    Errors: `ReadMismatchError` for a file that cannot be read."""
     held, unknown = 0, list[DataFile]()
     for file in files:
         if file.stated_rows is None:
@@ -48,7 +53,8 @@ def held_rows(table: TableLocation, files: Iterable[DataFile]) -> int | None:
     sizes = {file.path: file.size for file in unknown}
     if any(map(is_elsewhere, sizes)):
         return None
-    return held + footer_rows(table, sizes) - sum(file.deleted for file in unknown)
+    rows = _rows_of_each(table, sizes)
+    return held + sum(rows[file.path] - file.deleted for file in unknown)
 
 
 def fed_rows(table: TableLocation, versions: Iterable[Changed]) -> int | None:

@@ -15,14 +15,12 @@ BYTES_OF_ROW = 50
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
-    """What a version's log entry says about changed rows; `feed` are the files of the change data feed, each with its size;
-    `described` if it has a protocol or metadata action, `restored` if it brought an older version back. `incomplete` if its
-    feed may lack changes, and is not among these files."""
+    """What a version's log entry says about changed rows; `feed` are the files of the change data feed, each with its size.
+    `restored` if it brought an older version back; `incomplete` if its feed may lack changes, and is none of these files."""
 
     feed: Mapping[str, int]
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
-    described: bool
     restored: bool = False
     incomplete: bool = False
 
@@ -37,7 +35,7 @@ class Changed:
         incomplete, also those that they replace."""
         whole = self.incomplete or not self.removed
         hides = any(each.deleted for each in (*self.added, *self.removed))
-        return not self.described and (bool(self.feed) or (whole and not hides))
+        return bool(self.feed) or (whole and not hides)
 
 
 def is_data_change(action: Mapping[str, Any], kind: str) -> bool:
@@ -79,7 +77,6 @@ def changed(actions: Sequence[Mapping[str, Any]]) -> Changed:
         feed={each["path"]: int(each["size"]) for each in _feed(actions)},
         added=tuple(DataFile(each["add"]) for each in actions if is_data_change(each, "add")),
         removed=tuple(DataFile(each["remove"]) for each in actions if is_data_change(each, "remove")),
-        described=any("metaData" in each or "protocol" in each for each in actions),
         restored=any(each.get("commitInfo", {}).get("operation") == "RESTORE" for each in actions),
         incomplete=_is_incomplete(actions),
     )

@@ -15,6 +15,7 @@ from deltalake.exceptions import DeltaError
 from backfill_assets.adapters.delta.column_metadata import collated, declared_types, keeps_names, stored_names
 from backfill_assets.adapters.delta.commits import commit_timestamp, committed_at, read_commit
 from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.delta.known_log import KnownLog
 from backfill_assets.adapters.delta.log_replay import (
     DataFile,
     LogGapError,
@@ -32,7 +33,6 @@ from backfill_assets.adapters.delta.logged_changes import (
     changed_rows,
     is_data_change,
 )
-from backfill_assets.adapters.storage.lru import LeastRecentlyUsed
 from backfill_assets.adapters.storage.store_errors import masked
 from backfill_assets.adapters.storage.warehouse import LoadedTable, TableLocation
 from backfill_assets.core.epoch.ports import Commit, TableSize, UpstreamState
@@ -59,11 +59,6 @@ __all__ = ["APPEND_ONLY", "FEED", "ChangeFiles", "DeltaUpstream"]
 
 FEED = "delta.enableChangeDataFeed"
 APPEND_ONLY = "delta.appendOnly"
-KEPT_VERSIONS = 3
-"""How many versions are kept in memory with their files: a pinned one, and the newest."""
-
-KEPT_COMMITS = 5000
-"""For how many versions the changes are kept in memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,22 +70,6 @@ class ChangeFiles:
     feed: Mapping[str, int]
     added: tuple[DataFile, ...]
     removed: tuple[DataFile, ...]
-
-
-@dataclass(kw_only=True)
-class _Known:
-    """What was read of a log, by version, since it was loaded for the `loads`-th time: a log that was restored has other
-    commits under the same numbers."""
-
-    loads: int
-    versions: LeastRecentlyUsed[int, Version] = field(init=False)
-    rows: LeastRecentlyUsed[int, tuple[int, ...]] = field(init=False)
-    commits: LeastRecentlyUsed[int, tuple[Commit, Changed]] = field(init=False)
-    commit_timestamps: LeastRecentlyUsed[int, int | None] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.versions, self.rows = LeastRecentlyUsed(KEPT_VERSIONS), LeastRecentlyUsed(KEPT_VERSIONS)
-        self.commits, self.commit_timestamps = LeastRecentlyUsed(KEPT_COMMITS), LeastRecentlyUsed(KEPT_COMMITS)
 
 
 @dataclass
@@ -107,18 +86,18 @@ class DeltaUpstream:
     follows: bool = True
     _log: LoadedTable = field(init=False)
     _replay: LogReplay = field(init=False)
-    _kept: _Known = field(init=False)
+    _kept: KnownLog = field(init=False)
 
     def __post_init__(self) -> None:
         self._log = self.location.followed
         self._replay = LogReplay(self.location)
-        self._kept = _Known(loads=self._log.loads)
+        self._kept = KnownLog(loads=self._log.loads)
 
     @property
-    def _known(self) -> _Known:
+    def _known(self) -> KnownLog:
         """What is known of the log that is followed now."""
         if self._kept.loads != self._log.loads:
-            self._kept = _Known(loads=self._log.loads)
+            self._kept = KnownLog(loads=self._log.loads)
         return self._kept
 
     def now(self, *, again: bool = True) -> UpstreamState:
@@ -289,19 +268,25 @@ class DeltaUpstream:
             return (described.get("configuration") or {}).get(FEED) == "true"
         if (before := self._known.commits.get(number - 1)) is not None:
             return before[0].feed
+        return self._at(number).metadata().configuration.get(FEED) == "true"
+
+    def _at(self, number: int) -> DeltaTable:
+        """A version as delta-rs loads it. Errors: `VersionsLostError`."""
         try:
-            table = self.location.load(version=number)
+            table = self.location.at(number)
         except DeltaError as error:
-            raise self._lost(number, str(error)) from None
-        return table is not None and table.metadata().configuration.get(FEED) == "true"
+            raise self._lost(number, masked(str(error), self.location.storage_options)) from None
+        if table is None:
+            raise self._lost(number, "it is no longer in the table's log")
+        return table
 
     def _reshapes(self, metadata: Mapping[str, Any], number: int, actions: list[dict[str, Any]]) -> bool:
         """Whether columns of the version before are no longer there as they were. A needed one among them that has not only
         got more fields, or the end of the change feed, is refused."""
         self._check_followable(metadata.get("configuration") or {}, number)
-        before = self.location.load(version=number - 1) if number else None
-        if before is None:
+        if not number:
             return False
+        before = self._at(number - 1)
         now = declared_types(metadata["schemaString"])
         was = declared_types(before.schema().to_json())
         gone = [name for name, kind in was.items() if now.get(name) != kind]

@@ -189,8 +189,9 @@ class CopiedLog:
         return max(0, self._checkpoint[0]) <= version <= self.table.version()
 
     def _holds(self, found: _Found, first: int) -> bool:
-        """Whether a log still holds the entries that are loaded, from a version on; those before a checkpoint may expire."""
-        checkpoint = max(found.begins, self._checkpoint[0])
+        """Whether a log still holds the entries that are loaded, from a version on. Those before a checkpoint may expire, but
+        for the newest: without it, nothing tells this log from another one."""
+        checkpoint = min(max(found.begins, self._checkpoint[0]), self.table.version())
         for number, stored in self.entries.items():
             there = found.entries.get(number)
             expired = there is None and number < checkpoint

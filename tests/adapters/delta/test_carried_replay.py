@@ -12,7 +12,7 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from backfill_assets.adapters.delta import log_replay, upstream
+from backfill_assets.adapters.delta import known_log, log_replay
 from backfill_assets.adapters.delta.commits import read_commit
 from backfill_assets.adapters.delta.log_replay import LogGapError, LogReplay, Version, replay
 from backfill_assets.adapters.delta.upstream import FEED, DeltaUpstream
@@ -174,7 +174,7 @@ def upstream_of(folder: Path, versions: int) -> DeltaUpstream:
 def test_what_a_run_keeps_of_a_table_is_bounded_and_the_pinned_version_in_use_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: list[int]
 ) -> None:
-    monkeypatch.setattr(upstream, "KEPT_COMMITS", 3)
+    monkeypatch.setattr(known_log, "KEPT_COMMITS", 3)
     table = upstream_of(tmp_path, 8)
     for number in range(8):
         assert len(table.rows(number)) == number + 1
@@ -183,6 +183,6 @@ def test_what_a_run_keeps_of_a_table_is_bounded_and_the_pinned_version_in_use_st
         assert table.commit_timestamp(number) is not None
     known = table._known
     kept = (known.versions, known.rows, known.commits, known.commit_timestamps)
-    assert [len(each) for each in kept] == [upstream.KEPT_VERSIONS, upstream.KEPT_VERSIONS, 3, 3]
+    assert [len(each) for each in kept] == [known_log.KEPT_VERSIONS, known_log.KEPT_VERSIONS, 3, 3]
     assert read == list(range(8)), "the pinned version is read once, and each entry once"
     assert [each.rows for each in table.commits(-1, 7)] == [1] * 8, "what is not kept is read again"

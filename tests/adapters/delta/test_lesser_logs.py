@@ -22,7 +22,7 @@ from backfill_assets.adapters.delta.commits import (
     staged_folder_of,
 )
 from backfill_assets.adapters.delta.file_bounds import remove_inexact
-from backfill_assets.adapters.delta.footers import fed_rows
+from backfill_assets.adapters.delta.footers import fed_rows, held_rows
 from backfill_assets.adapters.delta.layout import commit_layout, compact
 from backfill_assets.adapters.delta.log_replay import DataFile, LogReplay
 from backfill_assets.adapters.delta.logged_changes import Changed
@@ -204,10 +204,28 @@ def test_what_a_feed_holds_of_hidden_rows_is_known_unless_a_version_was_restored
         feed={},
         added=(DataFile({**FILE, "deletionVector": VECTOR}),),
         removed=(DataFile(FILE),),
-        described=False,
         restored=restored,
     )
     assert fed_rows(TableLocation(uri=str(tmp_path)), [hides]) == fed
+
+
+def test_a_file_that_is_read_several_times_has_its_rows_each_time(tmp_path: Path) -> None:
+    table = DeltaTable(table_of(tmp_path / "table", 1))
+    (path,) = pa.table(table.get_add_actions()).column("path").to_pylist()
+    once, hiding = DataFile({"path": path}), DataFile({"path": path, "deletionVector": VECTOR | {"cardinality": 1}})
+    assert held_rows(TableLocation(uri=table.table_uri), [once, once, hiding]) == 2
+
+
+@pytest.mark.parametrize("expired", [[0], [0, 1]])
+def test_columns_of_a_version_that_is_gone_are_not_taken_for_those_of_the_next(
+    tmp_path: Path, expired: list[int]
+) -> None:
+    uri = table_of(tmp_path / "table", 2)
+    write_deltalake(uri, pa.table({"id": [9], "more": [1]}), mode="append", schema_mode="merge")
+    for number in expired:
+        (Path(uri) / "_delta_log" / f"{number:020d}.json").unlink()
+    with pytest.raises(VersionsLostError, match="version 1 can no longer be read"):
+        DeltaUpstream(name="t", location=TableLocation(uri=uri)).commits(1, 2)
 
 
 def test_a_deletion_vector_inside_of_the_log_is_no_file() -> None:

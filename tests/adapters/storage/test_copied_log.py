@@ -250,6 +250,21 @@ def files_of(uri: str) -> set[str]:
     return set(pa.table(DeltaTable(uri).get_add_actions()).column("path").to_pylist())
 
 
+@pytest.mark.parametrize("expired", [1, 2, 3])
+def test_another_table_in_its_place_is_noticed_however_far_its_log_has_expired(
+    location: StoredLocation, expired: int
+) -> None:
+    newest(location)
+    shutil.rmtree(location.uri)
+    for number in range(6):
+        add(location.uri, number)
+    DeltaTable(location.uri, version=4).create_checkpoint()
+    for number in range(expired + 1):
+        Path(location.uri, "_delta_log", f"{number:020d}.json").unlink()
+    same(location)
+    assert location.followed.loads == 2
+
+
 def test_a_copy_that_has_grown_long_is_made_anew(location: StoredLocation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("backfill_assets.adapters.storage.copied_log.MANY", 4)
     newest(location)
