@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["Work", "computed"]
 
 _AGAIN = "run it again. If records or files were lost meanwhile, the next run makes a new plan and reports it"
+_OTHER_COLUMNS = "DELTA_CHANGE_DATA_FEED_INCOMPATIBLE"
 _UNREADABLE = ("FAILED_READ_FILE", "PATH_NOT_FOUND", "FILE_NOT_EXIST")
 
 _log = logging.getLogger(__name__)
@@ -147,6 +148,12 @@ def _not_computed(work: Work, error: Exception, advice: str) -> ComputeError:
 
 def _remedy(work: Work, error: Exception) -> str:
     """What to do if Spark fails for another reason than values."""
+    if _OTHER_COLUMNS in str(error):
+        return (
+            "columns of a table came and went again, or changed, since then, so Spark does not read what changed meanwhile: "
+            f"`backfill replace {work.name}` builds the view anew beside the rows that it has, `backfill reset {work.name}` "
+            "empties it first"
+        )
     if not any(each in str(error) for each in _UNREADABLE):
         return _AGAIN
     return (

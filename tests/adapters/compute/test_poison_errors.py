@@ -48,6 +48,12 @@ def failing(text: str, suspects: Suspects | Exception | None = None) -> ComputeE
     return caught.value
 
 
+def test_changes_that_spark_does_not_read_as_columns_went_are_told_with_what_helps() -> None:
+    text = "[DELTA_CHANGE_DATA_FEED_INCOMPATIBLE_DATA_SCHEMA] Retrieving table changes between version 1 and 2 failed"
+    assert "`backfill replace large` builds the view anew" in str(failing(text).hint)
+    assert "run it again" in str(failing("[OTHER] said").hint)
+
+
 @pytest.mark.parametrize("state", ["22012", "22018", "22003", "22P02", "21000", "23505", "P0001"])
 def test_errors_about_values_are_recognized_by_their_sqlstate(state: str) -> None:
     assert is_of_values(WrappedError(f"[SOME] text. SQLSTATE: {state}\n\tat org.apache.spark"))
