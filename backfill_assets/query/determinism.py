@@ -111,16 +111,16 @@ def check_parameters(root: exp.Expr, tokens: Sequence[Token]) -> None:
         raise refusal("UNSUPPORTED", f"the query has {node.sql('spark')}{place(node)}, whose rows a script makes")
     if not any(all_of(root, exp.Placeholder, exp.Parameter)):
         return
-    at = next((at for at, token in enumerate(tokens) if _begins_parameter(tokens, at, token)), None)
+    at = next((at for at in range(len(tokens)) if _begins_parameter(tokens, at)), None)
     named = "a parameter" if at is None else f"the parameter {_written_together(tokens, at)}{place(tokens[at])}"
     raise refusal("UNSUPPORTED", f"the query has {named}, to which nobody gives a value", hint="write the value itself")
 
 
-def _begins_parameter(tokens: Sequence[Token], at: int, token: Token) -> bool:
+def _begins_parameter(tokens: Sequence[Token], at: int) -> bool:
     """Whether `?`, `@x`, `${x}`, `{x}` or `:x` begins at a token; `v:x` is a field of a VARIANT."""
-    if token.token_type is TokenType.COLON:
-        return at == 0 or tokens[at - 1].end + 1 < token.start
-    return token.token_type in {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.L_BRACE}
+    if tokens[at].token_type is TokenType.COLON:
+        return at == 0 or tokens[at - 1].end + 1 < tokens[at].start
+    return tokens[at].token_type in {TokenType.PLACEHOLDER, TokenType.PARAMETER, TokenType.L_BRACE}
 
 
 def _written_together(tokens: Sequence[Token], at: int) -> str:

@@ -11,14 +11,14 @@ FOLDERS = "backfill_assets/core/epoch/staged_folders.py"
 ADDRESSES: tuple[Mutation, ...] = (
     Mutation(
         name="an address may end in a query or a fragment, which only some clients read",
-        file="backfill_assets/adapters/storage/warehouse.py",
+        file="backfill_assets/adapters/storage/addresses.py",
         old="scheme != scheme.lower() or _UNCLEAR.search(inside)",
         new="scheme != scheme.lower()",
         tests=("tests/adapters/storage/test_upstream_location.py",),
     ),
     Mutation(
         name="an address may have no bucket",
-        file="backfill_assets/adapters/storage/warehouse.py",
+        file="backfill_assets/adapters/storage/addresses.py",
         old="    if not inside or scheme",
         new="    if scheme",
         tests=("tests/adapters/storage/test_upstream_location.py",),

@@ -15,6 +15,15 @@ OTHERS: Final = f"{TOLD}::test_feeds_of_others_are_read"
 
 FEEDS: tuple[Mutation, ...] = (
     Mutation(
+        name="a file that is removed twice goes once",
+        file=ROWS,
+        old="    if len(times) < 2:\n",
+        new="    if True:\n",
+        tests=(
+            "tests/e2e/tables/test_restored_files.py::test_updates_before_and_after_a_restore_are_followed_though_their_feed_is_incomplete",
+        ),
+    ),
+    Mutation(
         name="a feed that lacks changes is read",
         file=LOGGED,
         old="return () if _is_incomplete(actions) else (each",

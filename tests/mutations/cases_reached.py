@@ -202,7 +202,7 @@ REACHED: tuple[Mutation, ...] = (
     Mutation(
         name="a field of a variant is taken for a parameter",
         file="backfill_assets/query/determinism.py",
-        old="return at == 0 or tokens[at - 1].end + 1 < token.start",
+        old="return at == 0 or tokens[at - 1].end + 1 < tokens[at].start",
         new="return True",
         tests=("tests/query/test_rare_texts.py::test_a_parameter_is_refused_as_it_is_written_with_its_place",),
     ),

@@ -97,7 +97,7 @@ REQUESTS: tuple[Mutation, ...] = (
     Mutation(
         name="a version is replayed of a copy that does not have it",
         file=WAREHOUSE,
-        old="yield self.location if copy is None or not copy.holds(version) else",
+        old="yield self.location if copy is None or not copy.has(version) else",
         new="yield self.location if copy is None else",
         tests=(f"{COPIED}::test_an_upstreams_versions_are_replayed_from_the_copy_of_its_log",),
     ),
@@ -105,9 +105,9 @@ REQUESTS: tuple[Mutation, ...] = (
         name="a copy goes while it is read",
         file=WAREHOUSE,
         old="""        copy = self._copy
-        yield self.location if copy is None or not copy.holds(version) else TableLocation(uri=str(copy.folder))
+        yield self.location if copy is None or not copy.has(version) else TableLocation(uri=str(copy.folder))
 """,
-        new="""        held = self._copy is not None and self._copy.holds(version)
+        new="""        held = self._copy is not None and self._copy.has(version)
         yield TableLocation(uri=str(self._copy.folder)) if self._copy is not None and held else self.location
 """,
         tests=(f"{COPIED}::test_a_copy_stays_while_a_version_of_it_is_replayed",),
@@ -122,7 +122,7 @@ REQUESTS: tuple[Mutation, ...] = (
     Mutation(
         name="Spark is asked for a store of which it has read",
         file="backfill_assets/adapters/spark/reaching_runner.py",
-        old="        self._runner.reaches()\n",
+        old="        self._runner.note_reached()\n",
         new="        self._runner.reach()\n",
         tests=(
             "tests/adapters/spark/test_reach.py::"

@@ -50,5 +50,9 @@ class Attempt:
 
     def scratch(self, name: str) -> Scratch:
         """A folder for one read."""
-        path, staging = f"{self.staging.name}/{INPUTS}/{name}", self.staging
-        return Scratch(table=self.view, path=path, scans=self.scans, reaches=staging.reaches)
+        return Scratch(
+            table=self.view,
+            path=f"{self.staging.name}/{INPUTS}/{name}",
+            scans=self.scans,
+            note_reached=self.staging.note_reached,
+        )

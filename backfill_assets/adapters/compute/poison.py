@@ -150,7 +150,7 @@ def _remedy(work: Work, error: Exception) -> str:
     """What to do if Spark fails for another reason than values."""
     if _OTHER_COLUMNS in str(error):
         return (
-            "columns of a table came and went again, or changed, since then, so Spark does not read what changed meanwhile: "
+            "Spark cannot read these changes, because columns of a table have gone or changed since: "
             f"`backfill replace {work.name}` builds the view anew beside the rows that it has, `backfill reset {work.name}` "
             "empties it first"
         )

@@ -64,12 +64,12 @@ class Tasks(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class StagingFolder:
     """The folder of an attempt inside a table's, and which files are known to be in it. `reach` checks that Spark writes
-    there; `reaches` is told that it does."""
+    there; `note_reached` is told that it does."""
 
     table: TableLocation
     name: str
     reach: Callable[[], None]
-    reaches: Callable[[], None] = do_nothing
+    note_reached: Callable[[], None] = do_nothing
     _written: list[StagedFile] = field(default_factory=list)
 
     def inner(self, inside: str) -> "StagingFolder":

@@ -109,7 +109,9 @@ class TableCompute:
         """
         name = StagedFolder(incarnation=plan.incarnation, epoch=plan.epoch, attempt=attempt).name
         schema = self.wider() if plan.redefines else ""  # no action of Spark may wait for another one
-        folder = StagingFolder(table=self.output, name=name, reach=self.runner.reach, reaches=self.runner.reaches)
+        folder = StagingFolder(
+            table=self.output, name=name, reach=self.runner.reach, note_reached=self.runner.note_reached
+        )
         try:
             records = partial(recent_records, self.output, at, plan.target)
             choice = StepChoice(upstreams=self.upstreams, mode=self.mode, is_read=self.is_read, records=records)

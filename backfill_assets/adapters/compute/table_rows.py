@@ -5,6 +5,7 @@ that Delta itself applies deletion vectors, partition values and types, and no o
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
@@ -56,14 +57,14 @@ __all__ = ["Scratch", "as_inserted", "parquet_rows", "projected", "rows_done", "
 @dataclass(frozen=True, kw_only=True)
 class Scratch:
     """A folder inside of a table's, where a log may be written that names the files of one read; and what counts its rows.
-    Of the columns only those are read that are named in `uses`, in small letters; others are null. `reaches` is told that
-    Spark has read what was written there."""
+    Of the columns only those are read that are named in `uses`, in small letters; others are null. `note_reached` is
+    told that Spark has read what was written there."""
 
     table: TableLocation
     path: str
     scans: Scans | None = None
     uses: frozenset[str] | None = None
-    reaches: Callable[[], None] = do_nothing
+    note_reached: Callable[[], None] = do_nothing
 
     def count(self, read: Read) -> Count:
         """What counts the rows of a read, by the values that are used. No log says how many rows are left out."""
@@ -221,8 +222,33 @@ def _with_known_fields(rows: "DataFrame", columns: Sequence[Column]) -> "DataFra
 def _files(
     spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
 ) -> "DataFrame":
-    """Exactly these files of a table: as plain Parquet if that is sufficient (this saves Delta's reading of a log), and not
-    many objects of a store, otherwise through a log that lists no others."""
+    """The rows of these files of a table, each file as often as it is given: one may be removed, restored and removed again,
+    and no log names a file twice."""
+    times = _times(files)
+    if len(times) < 2:
+        return _files_once(spark, upstream, version, files, place)
+    places = (replace(place, path=f"{place.path}/{number}") for number in range(len(times)))
+    parts = [_files_once(spark, upstream, version, *each) for each in zip(times, places, strict=True)]
+    return reduce(lambda some, more: some.unionByName(more), parts)
+
+
+def _times(files: Sequence[DataFile]) -> list[list[DataFile]]:
+    """Files in as many lists as any of them is given, so that none is twice in one."""
+    given = Counter[str]()
+    times: list[list[DataFile]] = []
+    for file in files:
+        if given[file.path] == len(times):
+            times.append([])
+        times[given[file.path]].append(file)
+        given[file.path] += 1
+    return times
+
+
+def _files_once(
+    spark: "SparkSession", upstream: DeltaUpstream, version: Version, files: Sequence[DataFile], place: Scratch
+) -> "DataFrame":
+    """Exactly these files of a table, all different: as plain Parquet if that is sufficient (this saves Delta's reading of a
+    log), and not many objects of a store, otherwise through a log that lists no others."""
     paths = [each.path for each in files]
     few = upstream.location.is_local or len(paths) <= FEW_OBJECTS
     if few and version.is_plain and not any(each.deleted for each in files) and all(map(is_plain_path, paths)):
@@ -239,7 +265,7 @@ def _files(
     place.table.write(f"{place.path}/_delta_log/00000000000000000000.json", text.encode())
     rows = spark.read.format("delta").load(place.table.child(place.path))
     if not is_remote(spark):  # it has read the log
-        place.reaches()
+        place.note_reached()
     return rows
 
 

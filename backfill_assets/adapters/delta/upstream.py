@@ -101,7 +101,7 @@ class DeltaUpstream:
         return self._kept
 
     def now(self, *, again: bool = True) -> UpstreamState:
-        """`loaded`, and followed. Errors: `UpstreamRefusedError` for a table that does not exist or cannot be followed."""
+        """The version that `loaded` gives. Errors: `UpstreamRefusedError` if there is none, or if it cannot be followed."""
         table = self.loaded(again=again)
         self._check_followable(table.metadata().configuration, table.version())
         return UpstreamState(

@@ -47,9 +47,9 @@ class ReachingRunner(SparkRunner):
         """As the other runner does."""
         self._runner.reach()
 
-    def reaches(self) -> None:
+    def note_reached(self) -> None:
         """As the other runner does."""
-        self._runner.reaches()
+        self._runner.note_reached()
 
     def close(self) -> None:
         """Nothing: the session belongs to the other runner."""

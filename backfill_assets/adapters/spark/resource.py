@@ -178,7 +178,7 @@ class SparkRunner:
             check_reached(self._session, self._warehouse)
             self._reached = True
 
-    def reaches(self) -> None:
+    def note_reached(self) -> None:
         """Take note that the session has read there what no other store has: something that this process has just written."""
         self._reached = True
 

@@ -1,6 +1,7 @@
 """Where tables and small objects are stored: local disk or object store.
 
 - `access`: one declaration of a store, as delta-rs takes it and as Spark takes it, for each provider
+- `addresses`: addresses of folders, which all clients of a store understand alike
 - `asked_stores`: whether stores can be read
 - `azure`: the same of an account on Azure
 - `copied_log`: a table's log, copied from an object store, each entry once

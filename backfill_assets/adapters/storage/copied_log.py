@@ -182,9 +182,9 @@ class CopiedLog:
 
     def at(self, version: int) -> CopiedTable | None:
         """A version of the table, without a request; None if it is not among those of which all is copied."""
-        return CopiedTable(self.folder, self.place, version) if self.holds(version) else None
+        return CopiedTable(self.folder, self.place, version) if self.has(version) else None
 
-    def holds(self, version: int) -> bool:
+    def has(self, version: int) -> bool:
         """Whether all of a version is copied."""
         return max(0, self._checkpoint[0]) <= version <= self.table.version()
 

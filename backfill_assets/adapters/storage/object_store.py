@@ -204,9 +204,10 @@ class ObjectFolder:
         """Delete objects, on S3 by one request; it is no error if some are already gone."""
         import obstore
 
-        at_once = provider_of(self.uri) == "s3"
-        for each in () if self._is_missing or not paths else [paths] if at_once else paths:
-            with self._writing(paths[0]), suppress(FileNotFoundError):
+        if self._is_missing or not paths:
+            return
+        for each in [paths] if provider_of(self.uri) == "s3" else [[path] for path in paths]:
+            with self._writing(each[0]), suppress(FileNotFoundError):
                 obstore.delete(self._store, each)
 
     @contextmanager

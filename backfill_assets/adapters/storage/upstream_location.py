@@ -8,9 +8,10 @@ from pathlib import Path
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.storage.access import options_of_delta, settings_beside
+from backfill_assets.adapters.storage.addresses import address
 from backfill_assets.adapters.storage.asked_stores import AskedStores
 from backfill_assets.adapters.storage.options import storage_options
-from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse, address
+from backfill_assets.adapters.storage.warehouse import TableLocation, Warehouse
 from backfill_assets.declare.model import DeltaTable as Declared
 from backfill_assets.declare.stores import LOCAL, provider_of, storage_of, store_of
 from backfill_assets.errors import DeclarationError

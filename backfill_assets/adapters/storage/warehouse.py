@@ -19,14 +19,14 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.fs import DeltaStorageHandler
 
 from backfill_assets.adapters.storage.access import settings_of_spark
+from backfill_assets.adapters.storage.addresses import address
 from backfill_assets.adapters.storage.copied_log import CopiedLog, CopiedTable, entry_of
 from backfill_assets.adapters.storage.object_store import ObjectFolder, Stored
 from backfill_assets.adapters.storage.store_errors import cannot_be_read, masking, of_store, said
 from backfill_assets.adapters.storage.store_files import StoreFiles
-from backfill_assets.declare.stores import canonical, misnamed
 from backfill_assets.errors import EnvironmentSetupError
 
-__all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse", "address"]
+__all__ = ["LoadedTable", "Mark", "TableLocation", "Warehouse"]
 
 _log = logging.getLogger(__name__)
 
@@ -274,7 +274,7 @@ class LoadedTable:
     def log(self, version: int) -> "Iterator[TableLocation]":
         """Where a version is read: in the copy of its log, which stays meanwhile, or in the table's own place."""
         copy = self._copy
-        yield self.location if copy is None or not copy.holds(version) else TableLocation(uri=str(copy.folder))
+        yield self.location if copy is None or not copy.has(version) else TableLocation(uri=str(copy.folder))
 
     def make_checkpoint(self, version: int) -> bool:
         """Write a checkpoint of a version from the copy; False if the newest is another, or not copied. Errors: `newest`."""
@@ -326,32 +326,6 @@ _ODD = re.compile(r"[\[\]|^\\]|%[0-9A-Fa-f]{2}")
 
 _PATTERN = re.compile(r"[*{}]")
 """What Spark takes for a pattern in an address, besides what is refused anyway."""
-
-_UNCLEAR = re.compile(r"[#?]|//")
-"""What ends the path of a URI for some clients, and is a part of it for others."""
-
-
-def address(place: str, root: Path) -> str:
-    """The address of a URI or a path; a relative path starts at the project's root, and `s3a://` is `s3://`.
-
-    Errors: `EnvironmentSetupError` for a URI that does not name one folder of a store for everybody who reads it.
-    """
-    path = canonical(place.removeprefix("file://"))
-    if "://" not in path:
-        return str((root / path).resolve()).rstrip("/")
-    uri = path.rstrip("/")
-    scheme, _, inside = uri.partition("://")
-    if not inside or scheme != scheme.lower() or _UNCLEAR.search(inside):
-        raise EnvironmentSetupError(
-            f"{place} names no folder that all clients of a store understand alike",
-            hint="write scheme://bucket/folder: the scheme in small letters, a bucket, and no #, ? or empty folder in it",
-        )
-    if misnamed(uri):
-        raise EnvironmentSetupError(
-            f"{place} does not say by itself where a folder is on Azure, as all clients understand it",
-            hint="write abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER",
-        )
-    return uri
 
 
 @dataclass(frozen=True, kw_only=True)

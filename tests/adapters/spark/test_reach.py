@@ -150,7 +150,7 @@ def test_that_the_warehouse_is_reached_is_asked_before_spark_writes_once_and_not
 def test_a_store_of_which_spark_has_read_what_only_this_process_has_written_is_not_asked(tmp_path: Path) -> None:
     session = Session(["another's"])
     runner = running(session, OnS3(uri=str(tmp_path)))
-    runner.run(lambda _session: ReachingRunner(runner, lambda: ()).reaches())
+    runner.run(lambda _session: ReachingRunner(runner, lambda: ()).note_reached())
     runner.run(lambda _session: runner.reach())
     assert session.reads == 0
     runner.close()

@@ -10,8 +10,9 @@ from dagster_deltalake.config import AzureConfig, ClientConfig
 
 from backfill_assets.adapters.runtime.session_settings import PINNED, UNSHOWN
 from backfill_assets.adapters.state.state_store import StateStore
+from backfill_assets.adapters.storage.addresses import address
 from backfill_assets.adapters.storage.store_errors import is_secret
-from backfill_assets.adapters.storage.warehouse import Warehouse, address
+from backfill_assets.adapters.storage.warehouse import Warehouse
 from backfill_assets.errors import DeclarationError, EnvironmentSetupError
 
 HOST = "mine.dfs.core.windows.net"
