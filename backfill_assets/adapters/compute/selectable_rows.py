@@ -4,13 +4,14 @@ than a scan by Spark, which then gets just these."""
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from backfill_assets.adapters.compute.broadcast_memory import fit_in
 from backfill_assets.adapters.compute.table_rows import as_inserted
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.files_to_search import (
@@ -23,6 +24,9 @@ from backfill_assets.adapters.delta.files_to_search import (
 from backfill_assets.adapters.delta.found_rows import HASH, FoundRows, Sought, UnfitError, kind_of_arrow
 from backfill_assets.adapters.delta.touched_files import LoggedFile
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.adapters.spark.brief_settings import set_briefly
+from backfill_assets.adapters.spark.session import is_remote
+from backfill_assets.adapters.sql.broadcasts import Keys
 from backfill_assets.core.progress.reads import ChangesRead
 from backfill_assets.errors import ReadMismatchError
 from backfill_assets.query.ddl import Column
@@ -50,6 +54,9 @@ MOST_LOCAL = 500_000
 
 _ROWS_OF_TASK = 200_000
 """Up to so many rows are handled by one task, as a shuffle costs more."""
+
+_ROWS_OF_PLAN = 10_000
+_BESIDE_PLAN: Final = {"spark.sql.execution.arrow.localRelationThreshold": "0b"}
 
 _COME = ("insert", "update_postimage")
 
@@ -316,10 +323,27 @@ def netted(come: pa.Table, go: pa.Table) -> tuple[pa.Table, pa.Table]:
 def part_of(spark: "SparkSession", rows: pa.Table) -> Part:
     """Rows that this process holds, for Spark."""
     # As one batch: Spark takes no rows after a batch that has none. Over Spark Connect it takes no table without rows.
-    frame = spark.createDataFrame(rows.combine_chunks() if len(rows) else _of_nulls(rows.schema))
-    if not len(rows):
-        frame = frame.where("FALSE")
+    frame = (
+        _given(spark, rows.combine_chunks())
+        if len(rows)
+        else spark.createDataFrame(_of_nulls(rows.schema)).where("FALSE")
+    )
     return gathered(frame, few=len(rows) <= _ROWS_OF_TASK)
+
+
+def _given(spark: "SparkSession", rows: pa.Table) -> "DataFrame":
+    """Some rows. Many of them are no part of a plan, as each step of Spark's planner looks at every row that a plan has.
+
+    A server gets them in a plan and keeps them beside it. Otherwise Spark does not know their size: it is told whether they
+    can be broadcast."""
+    if len(rows) <= _ROWS_OF_PLAN:
+        return spark.createDataFrame(rows)
+    if is_remote(spark):
+        return spark.createDataFrame(rows).localCheckpoint()
+    with set_briefly(spark.conf, _BESIDE_PLAN):
+        frame = spark.createDataFrame(rows)
+    fit = fit_in(spark, Keys(rows=len(rows), columns=rows.num_columns, bytes=rows.nbytes))
+    return frame.hint("broadcast") if fit else frame
 
 
 def _of_nulls(schema: pa.Schema) -> pa.Table:

@@ -11,4 +11,5 @@
 - `named_rows`: few rows that are to be named to somebody
 - `offset_ranges`: ranges of offsets as one condition in Spark SQL, for any number of partitions
 - `semi_join`: the rows of one DataFrame whose key is in another one, by either kind of join
+- `sql_over`: SQL text over DataFrames
 """

@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's use
 
 from backfill_assets.adapters.sql.apply_rowwise import REFUSALS, translated
 from backfill_assets.adapters.sql.semi_join import semi_join
+from backfill_assets.adapters.sql.sql_over import sql_over
 from backfill_assets.query.aggregate import AggregateQuery, Call
 from backfill_assets.query.refusals import refusal
 from backfill_assets.query.spelling import backquoted
@@ -162,7 +163,7 @@ def of_each_row(query: AggregateQuery, rows: "DataFrame") -> "DataFrame":
 def _read(query: AggregateQuery, rows: "DataFrame", *more: str) -> "DataFrame":
     # Spark replaces {name} in the text, so braces of the user's own (in a regular expression) are doubled.
     text = query.rows_sql("__given", *more).replace("{", "{{").replace("}", "}}")
-    return rows.sparkSession.sql(f"WITH __given AS (SELECT * FROM {{given_rows}}) {text}", given_rows=rows)
+    return sql_over(rows.sparkSession, f"WITH __given AS (SELECT * FROM {{given_rows}}) {text}", given_rows=rows)
 
 
 def _plan(query: AggregateQuery, read: "DataFrame") -> _Plan:

@@ -11,6 +11,7 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructFi
 from backfill_assets.adapters.sql.apply_aggregate import stored
 from backfill_assets.adapters.sql.apply_rowwise import REFUSALS, translated
 from backfill_assets.adapters.sql.floats import one_form
+from backfill_assets.adapters.sql.sql_over import sql_over
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.named_outputs import check_names
@@ -103,7 +104,7 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
     """
     rows = _seen(query, dict(enumerate(bound)))
     try:
-        result = bound[0].sparkSession.sql(query.template, None, **rows)
+        result = sql_over(bound[0].sparkSession, query.template, **rows)
         fields = result.schema.fields
     except REFUSALS as error:
         raise translated(error) from error
@@ -117,7 +118,7 @@ def computed_rows(query: RelationalQuery, bound: "Sequence[DataFrame]") -> "Data
 def value_of(query: RelationalQuery, parameter: Parameter, bound: "Mapping[int, DataFrame]") -> "DataFrame":
     """The value of a parameter, with these rows in its places."""
     session = next(iter(bound.values())).sparkSession
-    return session.sql(f"SELECT ({parameter.template}) AS value", None, **_seen(query, bound))
+    return sql_over(session, f"SELECT ({parameter.template}) AS value", **_seen(query, bound))
 
 
 def _seen(query: RelationalQuery, bound: "Mapping[int, DataFrame]") -> dict[str, Any]:

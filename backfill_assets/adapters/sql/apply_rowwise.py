@@ -11,6 +11,7 @@ from pyspark.errors.exceptions.base import QueryContextType
 from pyspark.sql import functions as F  # noqa: N812 # the name that Spark's users know
 
 from backfill_assets.adapters.sql.floats import one_form
+from backfill_assets.adapters.sql.sql_over import sql_over
 from backfill_assets.errors import QueryError
 from backfill_assets.query.ddl import quoted
 from backfill_assets.query.refusals import refused_by_spark
@@ -60,7 +61,7 @@ def _branch_rows(spark: "SparkSession", branch: Branch, rows: "DataFrame | None"
     text = branch.sql.replace("{", "{{").replace("}", "}}")
     if rows is None:
         return spark.sql(f"WITH `{branch.upstream}` AS ({_nothing(branch)}) {branch.sql}")
-    return spark.sql(f"WITH `{branch.upstream}` AS (SELECT * FROM {{upstream_rows}}) {text}", upstream_rows=rows)
+    return sql_over(spark, f"WITH `{branch.upstream}` AS (SELECT * FROM {{upstream_rows}}) {text}", upstream_rows=rows)
 
 
 def _nothing(branch: Branch) -> str:
