@@ -21,6 +21,7 @@ USED: Final = "backfill_assets/query/used_columns.py"
 REAL: Final = "tests/adapters/delta/test_found_rows.py"
 NETTED: Final = "tests/adapters/compute/test_selectable_rows.py"
 EPOCHS: Final = "tests/e2e/tables/test_found_rows.py"
+BESIDE: Final = "tests/e2e/tables/test_rows_beside_plans.py"
 NAMES: Final = "tests/query/test_used_columns.py"
 
 FOUND: Final = (
@@ -227,6 +228,27 @@ FOUND: Final = (
         old="return max(len(self.come), len(self.go)) <= _ROWS_OF_TASK",
         new="return min(len(self.come), len(self.go)) <= _ROWS_OF_TASK",
         tests=(NETTED,),
+    ),
+    Mutation(
+        name="many rows are part of a plan",
+        file=PARTS,
+        old="if len(rows) <= _ROWS_OF_PLAN:",
+        new="if len(rows) >= _ROWS_OF_PLAN:",
+        tests=(BESIDE,),
+    ),
+    Mutation(
+        name="many rows are broadcast though there is no room",
+        file=PARTS,
+        old='return frame.hint("broadcast") if fit else frame',
+        new='return frame.hint("broadcast")',
+        tests=(BESIDE,),
+    ),
+    Mutation(
+        name="what is kept is forgotten where a text names it",
+        file="backfill_assets/adapters/sql/sql_over.py",
+        old='each.where("TRUE")',
+        new="each",
+        tests=(BESIDE,),
     ),
     Mutation(
         name="parts of a view that differ are told by the number of their rows",

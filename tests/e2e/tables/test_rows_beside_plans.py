@@ -1,6 +1,8 @@
 """Many rows that this process gives to Spark are no part of its plans; what is kept stays kept where a text names it."""
 
+from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -11,6 +13,9 @@ from backfill_assets.adapters.compute.changes import kept
 from backfill_assets.adapters.compute.selectable_rows import part_of
 from backfill_assets.adapters.sql.broadcasts import Memory
 from backfill_assets.adapters.sql.sql_over import sql_over
+from tests.support.lake import Lake
+from tests.support.processes import Processes
+from tests.support.runner import order_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -70,3 +75,20 @@ def test_what_is_kept_stays_kept_where_a_text_names_it(spark: "SparkSession") ->
             assert sql_over(spark, "WITH r AS (SELECT * FROM {rows}) SELECT id FROM r", rows=rows).count() == 3
             assert once.storageLevel.useMemory
     assert not once.storageLevel.useMemory
+
+
+def test_many_rows_are_kept_by_a_server(tmp_path: Path, processes: Processes) -> None:
+    """As it is asked about several plans that have them."""
+    lake = Lake(tmp_path)
+    lake.append("base", pa.table({"id": range(40_000), "v": [each // 4 for each in range(40_000)]}))
+    query = "SELECT b.id, b.v, o.v AS other FROM base b JOIN base o ON o.id = b.v"
+    job = {"refresh": "large", "chunk_rows": 100_000, "query": query, "mode": "incremental"}
+    lake.view("large", query, lake.table("base"))
+    for statement in ("", "UPDATE {t} SET v = v + 1 WHERE id >= 10000 AND id < 30000"):
+        if statement:
+            lake.sql("base", statement, spark=True)
+        code, _ = processes.run(order_of(lake.project), job)
+        assert code == 0
+        assert lake.shown("large") == lake.expected("large", query, "base") != Counter()
+    record = lake.project.record("large")
+    assert (record.epoch, record.rule) == (2, "linear")
