@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from backfill_assets.adapters.delta.log_replay import DataFile
 
@@ -11,6 +11,15 @@ __all__ = ["BYTES_OF_ROW", "Changed", "changed", "changed_bytes", "changed_rows"
 
 BYTES_OF_ROW = 50
 """The assumed size of a changed row in a file whose number of rows is not in the log."""
+
+_METRICS: Final = {
+    "numtargetrowsinserted": 1,
+    "numtargetrowsdeleted": 1,
+    "numtargetrowsupdated": 2,
+    "numdeletedrows": 1,
+    "numupdatedrows": 2,
+}
+"""The metrics of `MERGE`, `DELETE` and `UPDATE`, and how many rows of a change data feed each of the rows gives."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +53,12 @@ def is_data_change(action: Mapping[str, Any], kind: str) -> bool:
 
 
 def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
-    """How many rows a commit changed, according to the log: exact for whole files, approximate for parts of them."""
+    """How many rows come and go by a commit, according to the log: exact for whole files, and where the writer tells what it
+    has counted; approximate for other parts of files."""
     added = {each["add"]["path"]: each["add"] for each in actions if is_data_change(each, "add")}
     removed = {each["remove"]["path"]: each["remove"] for each in actions if is_data_change(each, "remove")}
     if feed := list(_feed(actions)):
-        return sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
+        return _counted(actions) or sum(max(1, each["size"] // BYTES_OF_ROW) for each in feed)
     rows = 0
     for path in {*added, *removed}:
         if path in added and path in removed:  # only the deletion vector differs
@@ -56,6 +66,14 @@ def changed_rows(actions: Sequence[Mapping[str, Any]]) -> int:
         else:
             rows += _stated(added.get(path) or removed[path])
     return rows
+
+
+def _counted(actions: Sequence[Mapping[str, Any]]) -> int:
+    """How many rows the writer of a commit says that it has inserted, deleted and, as they come and go, updated; 0 where it
+    does not. Spark and delta-rs spell these metrics in two ways."""
+    info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
+    metrics = {name.replace("_", "").lower(): str(each) for name, each in (info.get("operationMetrics") or {}).items()}
+    return sum(times * int(metrics[name]) for name, times in _METRICS.items() if metrics.get(name, "").isdecimal())
 
 
 def changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:

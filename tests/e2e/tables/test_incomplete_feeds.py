@@ -45,6 +45,23 @@ def changed(lake: Lake) -> None:
     table.update(updates={"id": "1"}, predicate="x = 3")
 
 
+def test_spark_says_how_many_rows_it_has_changed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    lake.append("base", ROWS)
+    new = "SELECT * FROM VALUES (0, 9, 0), (7, 9, 1) AS t(id, x, part)"
+    merge = f"MERGE INTO {{t}} t USING ({new}) s ON t.id = s.id AND t.x = 0 WHEN MATCHED THEN UPDATE SET * "
+    statements = (
+        f"{merge} WHEN NOT MATCHED THEN INSERT *",
+        "UPDATE {t} SET x = 4 WHERE id = 1",
+        "DELETE FROM {t} WHERE id = 2",
+    )
+    lake.sql("base", *statements, spark=True)
+    upstream = DeltaUpstream("base", TableLocation(uri=lake.path("base")))
+    counted = len([each for each in ROWS if each["id"] == 0 and each["x"] == 0])
+    assert counted == 1
+    assert [each.rows for each in upstream.commits(0, 3)] == [2 * counted + 1, 8, 4]
+
+
 @pytest.mark.parametrize("placed", PLACED)
 def test_spark_finds_just_what_changed(tmp_path: Path, placed: str) -> None:
     lake = made(tmp_path, **PLACED[placed])
