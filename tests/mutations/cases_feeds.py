@@ -15,6 +15,13 @@ OTHERS: Final = f"{TOLD}::test_feeds_of_others_are_read"
 
 FEEDS: tuple[Mutation, ...] = (
     Mutation(
+        name="an updated row is one row of a change data feed",
+        file=LOGGED,
+        old='"numtargetrowsupdated": 2,',
+        new='"numtargetrowsupdated": 1,',
+        tests=("tests/adapters/delta/test_counted_feeds.py",),
+    ),
+    Mutation(
         name="a file that is removed twice goes once",
         file=ROWS,
         old="    if len(times) < 2:\n",

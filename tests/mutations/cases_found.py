@@ -132,8 +132,8 @@ FOUND: Final = (
     Mutation(
         name="Spark gets the rows before an empty batch alone",
         file=PARTS,
-        old="rows.combine_chunks() if len(rows)",
-        new="rows if len(rows)",
+        old="_given(spark, rows.combine_chunks())",
+        new="_given(spark, rows)",
         tests=(f"{EPOCHS}::test_rows_that_are_here_come_to_spark_in_whatever_parts_they_are",),
     ),
     Mutation(
