@@ -14,6 +14,27 @@ ALIKE = f"{REAL}::test_rows_that_are_alike_in_many_tasks_are_laid_out_and_told_a
 
 LAYOUT = [
     Mutation(
+        name="rows that are alike in two tasks get the same number",
+        file="backfill_assets/adapters/compute/copies.py",
+        old="if parts is not None and not parts.by_values:",
+        new="if parts is None:",
+        tests=(f"{REAL}::test_rows_that_are_alike_in_the_tasks_of_a_small_machine_are_told_apart",),
+    ),
+    Mutation(
+        name="rows stay in however many tasks they are",
+        file="backfill_assets/adapters/compute/value_parts.py",
+        old="if 0 < tasks <= MOST_OVERLAP and",
+        new="if 0 < tasks and",
+        tests=("tests/adapters/compute/test_small_tables.py",),
+    ),
+    Mutation(
+        name="a cluster is one machine",
+        file="backfill_assets/adapters/compute/tasks.py",
+        old='if str(spark.conf.get("spark.master", "")).startswith("local") else 0',
+        new="if spark else 0",
+        tests=("tests/adapters/compute/test_tasks.py",),
+    ),
+    Mutation(
         name="history is written in the order of hashes",
         file="backfill_assets/adapters/compute/laid_out.py",
         old="    return rows.repartitionByRange(files, *map(quoted, columns)) if files > 1 else rows.coalesce(1)",

@@ -7,7 +7,7 @@ their numbers.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import pyarrow.compute as pc
 
@@ -33,8 +33,9 @@ __all__ = ["by_copies", "unnumbered", "write_numbered"]
 
 _NUMBERS_OF_EPOCH = 32
 """The bits of a number that count within an epoch."""
-_PLACES = 2**33 - 1
-"""The bits of Spark's `monotonically_increasing_id` that count within a task."""
+_BITS_OF_PLACES: Final = 33
+_PLACES: Final = 2**_BITS_OF_PLACES - 1
+"""The bits of Spark's `monotonically_increasing_id` that count within a task; those before them count tasks."""
 MOST_BYTES = 128 * 2**20
 """The bytes of changes that are numbered in this process, as they are in memory. They are merged there, too."""
 
@@ -49,14 +50,18 @@ def unnumbered(key: Sequence[str]) -> list[str]:
 
 def write_numbered(attempt: Attempt, rows: "DataFrame", key: Sequence[str], parts: ValueParts | None) -> dict[str, int]:
     """Stage rows that are all new to a view, by files in which they are laid out (`laid_out`), with numbers of their epoch:
-    those of their places in a task, which are unique among rows that are alike."""
+    those of their places in a task, which are unique among rows that are alike if these are in one task. Otherwise tasks take
+    turns: of three, the second one has the numbers 1, 4, 7 and so on."""
     from pyspark.sql import functions as F  # noqa: N812
 
     from backfill_assets.adapters.sql.apply_relational import hashed
 
     known = hashed(rows, [name for name in rows.columns if name != ROW_HASH])
     with laid_out(known, unnumbered(key), attempt.scans, parts) as found:
-        place = F.monotonically_increasing_id().bitwiseAND(F.lit(_PLACES))
+        at = F.monotonically_increasing_id()
+        place = at.bitwiseAND(F.lit(_PLACES))
+        if parts is not None and not parts.by_values:
+            place = place * F.lit(parts.number) + F.shiftrightunsigned(at, _BITS_OF_PLACES)
         numbered = found.rows.withColumn(COPY, place + F.lit((attempt.plan.epoch << _NUMBERS_OF_EPOCH) + 1))
         chosen = numbered.selectExpr(*attempt.columns)
         return write_new(chosen, attempt.staging, tasks=found.tasks, scans=attempt.scans)

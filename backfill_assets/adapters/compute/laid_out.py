@@ -54,13 +54,14 @@ def laid_out(
     rows: "DataFrame", columns: Sequence[str], scans: Scans, parts: ValueParts | None, *, before: Sequence[str] = ()
 ) -> "Iterator[LaidOut]":
     """Rows of a view over files by some columns, in their order, and before that in the order of others; by known `parts`, or
-    else by ranges for which they are counted and kept. Rows that are alike in the columns are in one task."""
+    else by ranges for which they are counted and kept. Rows that are alike in the columns are in one task, unless parts are
+    not `by_values`."""
     from pyspark.sql import functions as F  # noqa: N812
 
     order = [*map(quoted, (*before, *columns))]
     if parts is not None:
-        by_values = parts.number > 1
-        divided = rows.repartitionById(parts.number, F.expr(parts.of_row)) if by_values else rows.coalesce(1)
+        moved = parts.number > 1 and parts.by_values
+        divided = rows.repartitionById(parts.number, F.expr(parts.of_row)) if moved else rows.coalesce(parts.number)
         yield LaidOut(divided.sortWithinPartitions(*order), Tasks(parts.number, most_rows=parts.rows_of_file))
         return
     with _counted(rows, scans) as (once, files):

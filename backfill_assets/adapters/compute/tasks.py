@@ -8,7 +8,7 @@ from backfill_assets.adapters.spark.session import is_remote
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["fit_one_task", "parallelism", "tasks_for"]
+__all__ = ["fit_one_task", "parallelism", "tasks_for", "tasks_of_machine"]
 
 ROWS_OF_TASK = 50_000
 """The least number of rows that are worth a task, and a file, of their own."""
@@ -44,6 +44,11 @@ def parallelism(spark: "SparkSession") -> int:
     if spark not in _FOUND:
         _FOUND[spark] = max(1, _asked(spark))
     return _FOUND[spark]
+
+
+def tasks_of_machine(spark: "SparkSession") -> int:
+    """How many tasks Spark ever runs at once on one machine; 0 on a cluster, which may grow."""
+    return parallelism(spark) if str(spark.conf.get("spark.master", "")).startswith("local") else 0
 
 
 def _asked(spark: "SparkSession") -> int:

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from backfill_assets.adapters.compute.attempt import Attempt
 from backfill_assets.adapters.compute.key_ranges import sampled
-from backfill_assets.adapters.compute.tasks import fit_one_task, parallelism
+from backfill_assets.adapters.compute.tasks import fit_one_task, parallelism, tasks_of_machine
 from backfill_assets.adapters.delta.key_statistics import WHOLE, spans_of_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import part_of_value
-from backfill_assets.core.epoch.merge_groups import rows_of_file
+from backfill_assets.core.epoch.merge_groups import MOST_OVERLAP, rows_of_file
 from backfill_assets.core.epoch.ports import KeyRanges
 from backfill_assets.core.progress.reads import FullRead, LookupRead, SnapshotRead
 from backfill_assets.core.strategies.key_cuts import by_files, by_sample, thinned
@@ -36,11 +36,17 @@ _LITTLE_BYTES = 2**20
 
 
 class ValueParts(NamedTuple):
-    """So many parts of a view's rows, SQL for the number of the part in which a row is, and how many rows a file has."""
+    """So many parts of a view's rows, SQL for the number of the part in which a row is (empty: any), and how many rows a
+    file has."""
 
     number: int
     of_row: str
     rows_of_file: int
+
+    @property
+    def by_values(self) -> bool:
+        """Whether rows with the same value are in one part."""
+        return self.number == 1 or bool(self.of_row)
 
 
 def value_parts(
@@ -48,12 +54,19 @@ def value_parts(
 ) -> ValueParts | None:
     """Parts by the values of a column of a view with about so many `rows`; None if its values are not known before they are
     computed, or rows seem to be few. Of tables that are surely little work, one part. Where 0 rows are known, there are about
-    as many as in the table of the column if each of them gives its own; for other queries None."""
+    as many as in the table of the column if each of them gives its own; for other queries None.
+
+    On a machine that does few tasks at once, rows stay in these: a value is then in as many files at most, and no row moves.
+    """
     if not isinstance(query, RelationalQuery):
         return None
     together = _together(attempt, query, upstreams)
     if together is not None:
         return together
+    of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
+    tasks = tasks_of_machine(attempt.spark)
+    if 0 < tasks <= MOST_OVERLAP and (rows or _rows_read(attempt)) > (FEWEST - 1) * of_file:
+        return ValueParts(tasks, "", of_file)
     return _by_values(attempt, query, upstreams, column, rows=rows)
 
 
@@ -110,6 +123,13 @@ def _bytes_of_row(attempt: Attempt, upstreams: Mapping[str, DeltaUpstream]) -> f
     read = [each for each in attempt.read.values() if isinstance(each, SnapshotRead | FullRead | LookupRead)]
     sizes = {each.source: sum(file.size for file in upstreams[each.source].chosen(each)) for each in read}
     return sum(sizes[each.source] / max(1, _rows_of(each)) for each in read)
+
+
+def _rows_read(attempt: Attempt) -> int:
+    """The rows of the largest table that is read in full, or of a chunk."""
+    return max(
+        (_rows_of(read) for read in attempt.read.values() if isinstance(read, SnapshotRead | FullRead)), default=0
+    )
 
 
 def _rows_of(read: SnapshotRead | FullRead | LookupRead) -> int:

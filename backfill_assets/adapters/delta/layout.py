@@ -16,14 +16,11 @@ from backfill_assets.adapters.storage.store_errors import said
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.bounds import boundable
 from backfill_assets.core.epoch.conservation import total_rows
-from backfill_assets.core.epoch.merge_groups import overlap
+from backfill_assets.core.epoch.merge_groups import MOST_OVERLAP, overlap
 from backfill_assets.core.epoch.records import StagedFile
 from backfill_assets.errors import StagingError
 
 __all__ = ["clustering_columns", "commit_layout", "compact", "is_laid_out"]
-
-_MOST_OVERLAP = 3
-"""A view is laid out again where a value may be in more files than this."""
 
 _log = logging.getLogger(__name__)
 
@@ -41,7 +38,7 @@ def clustering_columns(schema: str, key: Sequence[str]) -> list[str]:
 
 def is_laid_out(table: DeltaTable, column: str) -> bool:
     """Whether each value of a column is in few files of a version."""
-    return overlap(spans_of_files(table, column)) <= _MOST_OVERLAP
+    return overlap(spans_of_files(table, column)) <= MOST_OVERLAP
 
 
 def compact(location: TableLocation, rows_of_file: int | None) -> None:

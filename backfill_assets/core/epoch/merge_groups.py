@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 __all__ = [
+    "MOST_OVERLAP",
     "ROWS_OF_FILE",
     "SMALL_BYTES",
     "Group",
@@ -21,6 +22,9 @@ __all__ = [
     "overlap",
     "rows_of_file",
 ]
+
+MOST_OVERLAP = 3
+"""A view is laid out again where a value may be in more files than this."""
 
 ROWS_OF_FILE: Final = 250_000
 """About so many rows are in a file: a merge reads and writes it again in a fraction of a second, and a view of a hundred

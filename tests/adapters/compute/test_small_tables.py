@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from backfill_assets.adapters.compute import value_parts as parts_of_values
 from backfill_assets.adapters.compute.value_parts import ValueParts, value_parts
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.storage.warehouse import TableLocation
@@ -25,7 +26,15 @@ LONG = random.Random(1).randbytes(2**19).hex()
 """A text that does not get smaller in a file."""
 
 
-def parts(folder: Path, rows: int, *, files: int = 1, note: str = "", **reads: TableRead) -> ValueParts | None:
+@pytest.fixture(autouse=True)
+def cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark may run any number of tasks."""
+    monkeypatch.setattr(parts_of_values, "tasks_of_machine", lambda _spark: 0)
+
+
+def parts(
+    folder: Path, rows: int, *, files: int = 1, note: str = "", known: int = 0, **reads: TableRead
+) -> ValueParts | None:
     """What is known of a join of two tables with so many rows each, in so many files."""
     upstreams = {}
     for name in ("a", "b"):
@@ -37,9 +46,9 @@ def parts(folder: Path, rows: int, *, files: int = 1, note: str = "", **reads: T
     every = {
         name: FullRead(source=name, table_id="", first=0, last=last, rows=rows, held=rows) for name in upstreams
     } | reads
-    attempt: Any = SimpleNamespace(read=dict(enumerate(every.values())), schema="")
+    attempt: Any = SimpleNamespace(read=dict(enumerate(every.values())), schema="", spark=None)
     query = analyze_relational(QUERY, dict.fromkeys(upstreams, parse_schema(SCHEMA)))
-    return value_parts(attempt, query, upstreams, "none of a table", rows=0)
+    return value_parts(attempt, query, upstreams, "none of a table", rows=known)
 
 
 def test_small_tables_are_one_part(tmp_path: Path) -> None:
@@ -59,3 +68,35 @@ def test_what_does_not_fit_one_file_is_counted(tmp_path: Path, monkeypatch: pyte
 
 def test_chunks_are_counted(tmp_path: Path) -> None:
     assert parts(tmp_path, 10, b=LookupRead(source="b", table_id="", version=0, held=10)) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ((1, 4_000), ValueParts(1, "", 1_000)),
+        ((2, 3_001), ValueParts(2, "", 1_000)),
+        ((3, 9_000), ValueParts(3, "", 1_000)),
+        ((4, 9_000), None),
+        ((0, 9_000), None),
+        ((2, 3_000), None),
+        ((2, 0), None),
+    ],
+    ids=["one", "two", "three", "many", "a cluster", "few rows", "few rows that are read"],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_rows_stay_in_the_few_tasks_of_a_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[int, int], found: ValueParts | None, *, known: bool
+) -> None:
+    tasks, rows = given
+    monkeypatch.setattr(merge_groups, "ROWS_OF_FILE", 1_000)
+    monkeypatch.setattr(parts_of_values, "tasks_of_machine", lambda _spark: tasks)
+    held = 300 if known else max(300, rows)
+    read = FullRead(source="a", table_id="", first=0, last=0, rows=held, held=held)
+    assert parts(tmp_path, 300, known=rows if known else 0, a=read) == found
+
+
+@pytest.mark.parametrize(
+    ("parts", "by_values"), [(ValueParts(1, "", 9), True), (ValueParts(2, "", 9), False), (ValueParts(2, "0", 9), True)]
+)
+def test_rows_with_a_value_are_in_one_part_unless_parts_are_of_any(parts: ValueParts, by_values: bool) -> None:
+    assert parts.by_values is by_values
