@@ -100,8 +100,8 @@ LAYOUT = [
     Mutation(
         name="copies of one task have one number",
         file="backfill_assets/adapters/compute/copies.py",
-        old="_PLACES = 2**33 - 1",
-        new="_PLACES = 0",
+        old="_PLACES: Final = 2**_BITS_OF_PLACES - 1",
+        new="_PLACES: Final = 0",
         tests=(ALIKE,),
     ),
     Mutation(
