@@ -7,6 +7,20 @@ __all__ = ["JOINED"]
 HISTORY = "backfill_assets/core/strategies/joined_history.py"
 PURE = "tests/core/strategies/test_joined_history.py"
 CHUNKS = (
+    Mutation(
+        name="nulls of a chunk meet nothing in other tables",
+        file="backfill_assets/adapters/compute/table_inputs.py",
+        old="            if known is None:\n                return None",
+        new="            if known is None:\n                continue",
+        tests=("tests/e2e/tables/test_chunks_of_ordered_tables.py",),
+    ),
+    Mutation(
+        name="two places of a query read files of a table by one log",
+        file="backfill_assets/adapters/compute/table_inputs.py",
+        old='attempt.scratch(f"{number}/{digest}")',
+        new="attempt.scratch(str(number))",
+        tests=("tests/e2e/tables/test_chunks_of_ordered_tables.py",),
+    ),
     "tests/e2e/tables/test_joined_history.py::test_each_chunk_adds_what_it_gives_and_changes_wait_until_history_is_read"
 )
 OF_ALL, PARTS = f"{CHUNKS}[of_all]", f"{CHUNKS}[parts]"

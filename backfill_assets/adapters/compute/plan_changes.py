@@ -69,10 +69,15 @@ def chunk_of(reads: TableInputs, attempt: Attempt, held: SelectableRows) -> Tabl
     def come(name: str) -> "DataFrame":
         return reads.rows(attempt, name, SnapshotRead)
 
+    def new(name: str) -> SelectableRows:
+        return SelectableRows(
+            every=lambda: reads.rows(attempt, name, LookupRead), near=partial(reads.near, attempt, name)
+        )
+
     return TableChanges(
-        new=lambda name: SelectableRows(every=lambda: reads.rows(attempt, name, LookupRead)),
+        new=new,
         changed={
-            each.source: Changed(come=partial(come, each.source))
+            each.source: Changed(come=partial(come, each.source), spans=partial(reads.spans, attempt, each.source))
             for each in plan.reads
             if isinstance(each, SnapshotRead)
         },

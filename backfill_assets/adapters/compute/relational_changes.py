@@ -28,6 +28,7 @@ from backfill_assets.adapters.compute.selectable_rows import (
 from backfill_assets.adapters.compute.table_rows import Scratch, table_rows
 from backfill_assets.adapters.delta.found_rows import Sought, UnfitError
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
+from backfill_assets.core.epoch.touched_spans import Span
 from backfill_assets.core.progress.reads import ChangesRead, FullRead
 from backfill_assets.core.strategies.change_log import split_reads
 from backfill_assets.errors import VersionsLostError
@@ -54,12 +55,14 @@ __all__ = [
 @dataclass(frozen=True, kw_only=True)
 class Changed:
     """The changes of a table, made anew for each place that reads them: the rows that `come`, those that `go` (None if there
-    are none), and the `old` rows (None if no place is to see them). `local`: the changes, if this process holds them."""
+    are none), and the `old` rows (None if no place is to see them). `local`: the changes, if this process holds them;
+    otherwise `spans` tells between which values a column of rows that come lies, if that is known, and none go."""
 
     come: "Callable[[], DataFrame]"
     go: "Callable[[], DataFrame] | None" = None
     old: SelectableRows | None = None
     local: LocalChanges | None = None
+    spans: Callable[[str], list[Span] | None] = lambda _column: None
 
     @property
     def few(self) -> bool:
@@ -153,12 +156,25 @@ def _beside(query: RelationalQuery, work: TableChanges, number: int, old: Sequen
         if parts[at] != parts[number]
     }
     held = _partners(query, work, number, old)
+    others = [at for at in range(len(parts)) if at != number and at not in nothing]
     return _Beside(
         found=nothing | {at: each.part for at, each in held.items()},
-        every={
-            at: _at_place(query, work, at, old).every for at in range(len(parts)) if at != number and at not in nothing
-        },
+        every={at: _at_place(query, work, at, old).every for at in others} | _near(query, work, number, old),
     )
+
+
+def _near(
+    query: RelationalQuery, work: TableChanges, number: int, old: Sequence[int]
+) -> "dict[int, Callable[[], DataFrame]]":
+    """What reads rows of other places that may join with what comes to a place, by the bounds of columns that are equal."""
+    found: dict[int, Callable[[], DataFrame]] = {}
+    for step in query.lookups(number):
+        is_next = step.known == number and not step.nulls and step.key.kind in {"INTEGER", "DATE"}
+        spans = work.changed[query.occurrences[number]].spans(step.key.columns[number]) if is_next else None
+        if spans is not None:
+            near = {at: _at_place(query, work, at, old).near(step.key.columns[at], spans) for at in step.others}
+            found |= {at: each for at, each in near.items() if each is not None}
+    return found
 
 
 def _partners(query: RelationalQuery, work: TableChanges, number: int, old: Sequence[int]) -> dict[int, Held]:

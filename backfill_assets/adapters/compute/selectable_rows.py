@@ -27,6 +27,7 @@ from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.brief_settings import set_briefly
 from backfill_assets.adapters.spark.session import is_remote
 from backfill_assets.adapters.sql.broadcasts import Keys
+from backfill_assets.core.epoch.touched_spans import Span
 from backfill_assets.core.progress.reads import ChangesRead
 from backfill_assets.errors import ReadMismatchError
 from backfill_assets.query.ddl import Column
@@ -92,7 +93,8 @@ class SelectableRows:
     column; None where Spark is to select them. Of a view with so many `rows`, in `files` of so many `bytes`, `having` gives
     those with one of the values in a column of its key; of one without a key, `alike` gives those with a hash and a value of
     the column before it that are in a table of such columns, the hash last. `lacks` tells whether a view surely has no row
-    with any of the values in a column."""
+    with any of the values in a column. `near` gives what makes the rows of files that may have a value of a column in some
+    spans; None where these are all."""
 
     every: "Callable[[], DataFrame]"
     found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
@@ -102,6 +104,7 @@ class SelectableRows:
     having: Callable[[str, pa.ChunkedArray], Held | None] = lambda _column, _values: None
     alike: Callable[[pa.Table], Held | None] = lambda _values: None
     lacks: Callable[[str, pa.ChunkedArray], bool] = lambda _column, _values: False
+    near: "Callable[[str, Sequence[Span]], Callable[[], DataFrame] | None]" = lambda _column, _spans: None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ of them is kept in the view's spool."""
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial, reduce
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from backfill_assets.adapters.compute.attempt import Attempt
@@ -14,14 +15,24 @@ from backfill_assets.adapters.compute.scans import Inputs, Scans
 from backfill_assets.adapters.compute.table_rows import Scratch, projected, table_rows
 from backfill_assets.adapters.compute.tasks import tasks_for
 from backfill_assets.adapters.delta.footers import footer_rows
+from backfill_assets.adapters.delta.key_statistics import WHOLE, files_with, spans_of_files
 from backfill_assets.adapters.delta.spool import capture, keep_version, segment_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.sql.keys import among_keys
 from backfill_assets.adapters.storage.warehouse import TableLocation
 from backfill_assets.core.epoch.conservation import scan_of
 from backfill_assets.core.epoch.records import Plan, spooled_parts
+from backfill_assets.core.epoch.touched_spans import MOST_VALUES, Span, apart, fewer
 from backfill_assets.core.progress.positions import SPOOLED_SNAPSHOT, SnapshotPosition
-from backfill_assets.core.progress.reads import CaptureRead, ChangesRead, SkipRead, SnapshotRead, SpoolRead, TableRead
+from backfill_assets.core.progress.reads import (
+    CaptureRead,
+    ChangesRead,
+    LookupRead,
+    SkipRead,
+    SnapshotRead,
+    SpoolRead,
+    TableRead,
+)
 from backfill_assets.core.strategies.table_skips import keys_left_out
 from backfill_assets.query.ddl import Column, ddl
 from backfill_assets.query.query import Query
@@ -56,6 +67,44 @@ class TableInputs:
         ]
         rows = reduce(lambda some, more: some.unionByName(more), parts)
         return netted_changes(rows) if attempt.netted and self._may_go(attempt, name) else rows
+
+    def spans(self, attempt: Attempt, name: str, column: str) -> list[Span] | None:
+        """Between which whole numbers or days a column lies in the chunk of a table; None where that is not known."""
+        wanted, upstream = self._bounded(attempt, name, column), self.upstreams[name]
+        reads = [read for read in attempt.read.values() if read.source == name and not isinstance(read, LookupRead)]
+        found = list[Span]()
+        for read in reads:
+            known = (
+                spans_of_files(upstream.version(read.version), upstream.chosen(read), wanted)
+                if wanted is not None and isinstance(read, SnapshotRead)
+                else None
+            )
+            if known is None:
+                return None
+            found += [(each.low, each.high) for each in known]
+        return fewer(apart(found), MOST_VALUES)
+
+    def near(self, attempt: Attempt, name: str, column: str, spans: Sequence[Span]) -> "Callable[[], DataFrame] | None":
+        """What reads the rows of a table that is looked up, of those files alone that may have a value of a column in some
+        spans; None where that is every file, or not known."""
+        wanted = self._bounded(attempt, name, column)
+        ((number, read),) = (
+            (number, each)
+            for number, each in attempt.read.items()
+            if each.source == name and isinstance(each, LookupRead)
+        )
+        version = self.upstreams[name].version(read.version)
+        if wanted is None or len(files_with(version, wanted, spans)) == len(version.files):
+            return None
+        # Another place of the query may read other files of the same table.
+        digest = sha256(repr((wanted, spans)).encode()).hexdigest()
+        place = replace(attempt.scratch(f"{number}/{digest}"), near=(wanted, spans))
+        return partial(self._rows, attempt, read, place)
+
+    def _bounded(self, attempt: Attempt, name: str, column: str) -> Column | None:
+        """A column whose bounds in files tell which values are there."""
+        found = (each for each in self.columns(attempt.plan, name) if each.name.lower() == column.lower())
+        return next((each for each in found if each.type in WHOLE or each.type == "DATE"), None)
 
     def files(self, reads: Iterable[TableRead]) -> int | None:
         """In how many files the rows of reads are; None where they are looked for in files that may hold far more."""
