@@ -54,7 +54,7 @@ CONSERVATION: tuple[Mutation, ...] = (
     Mutation(
         name="rows of a view over tables are not counted",
         file="backfill_assets/adapters/compute/table_compute.py",
-        old="attempt.at, scans.by(scan))",
+        old="attempt.at, count)",
         new="attempt.at)",
         tests=(OWN_ROWS,),
     ),

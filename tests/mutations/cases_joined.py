@@ -7,6 +7,19 @@ __all__ = ["JOINED"]
 HISTORY = "backfill_assets/core/strategies/joined_history.py"
 PURE = "tests/core/strategies/test_joined_history.py"
 CHUNKS = (
+    "tests/e2e/tables/test_joined_history.py::test_each_chunk_adds_what_it_gives_and_changes_wait_until_history_is_read"
+)
+OF_ALL, PARTS = f"{CHUNKS}[of_all]", f"{CHUNKS}[parts]"
+CHOSEN = "tests/core/choice/test_choose_joined.py"
+
+JOINED: tuple[Mutation, ...] = (
+    Mutation(
+        name="the group of nulls is between two others",
+        file="backfill_assets/adapters/compute/rules.py",
+        old="if low is not None and not nulls else None",
+        new="if low is not None else None",
+        tests=("tests/e2e/tables/test_chunks_of_ordered_tables.py",),
+    ),
     Mutation(
         name="nulls of a chunk meet nothing in other tables",
         file="backfill_assets/adapters/compute/table_inputs.py",
@@ -21,12 +34,6 @@ CHUNKS = (
         new="attempt.scratch(str(number))",
         tests=("tests/e2e/tables/test_chunks_of_ordered_tables.py",),
     ),
-    "tests/e2e/tables/test_joined_history.py::test_each_chunk_adds_what_it_gives_and_changes_wait_until_history_is_read"
-)
-OF_ALL, PARTS = f"{CHUNKS}[of_all]", f"{CHUNKS}[parts]"
-CHOSEN = "tests/core/choice/test_choose_joined.py"
-
-JOINED: tuple[Mutation, ...] = (
     Mutation(
         name="other tables are not read with a chunk",
         file=HISTORY,
@@ -86,8 +93,8 @@ JOINED: tuple[Mutation, ...] = (
     Mutation(
         name="the other places of a chunk's table see only the chunk",
         file="backfill_assets/adapters/compute/plan_changes.py",
-        old="new=lambda name: SelectableRows(every=lambda: reads.rows(attempt, name, LookupRead)),",
-        new="new=lambda name: SelectableRows(every=lambda: reads.rows(attempt, name)),",
+        old="every=lambda: reads.rows(attempt, name, LookupRead)",
+        new="every=lambda: reads.rows(attempt, name)",
         tests=(PARTS,),
     ),
     Mutation(

@@ -24,6 +24,9 @@ __all__ = ["followed"]
 _MANY_GROUPS = 200_000
 """Of no more groups, all are read to change some: finding them takes a job of Spark of its own."""
 
+_GROUP = "__group_0"
+_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+
 
 @contextmanager
 def followed(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterator[Part | pa.Table]":
@@ -74,7 +77,7 @@ def _added(query: RelationalQuery, steps: Steps, work: TableChanges) -> "Iterato
             return joined_rows(query, [work.new(name).every() for name in joined.occurrences])
 
         with kept(signed(groups, feed.frame, sign)) as changes:
-            old = _old_groups(groups, changes, work.held) if feed.few else work.held.every()
+            old = _old_groups(groups, changes, work.held) if feed.few else _near_groups(groups, changes, work)
             yield Part(changed_groups(groups, changes, old, whole if rows_go else None, rows=work.rows), few=False)
 
 
@@ -84,6 +87,21 @@ def _old_groups(query: AggregateQuery, changes: "DataFrame", held: SelectableRow
 
     if held.rows < _MANY_GROUPS:
         return held.every()
-    values = groups_of_rows(query, changes).select("__group_0").distinct().limit(MOST_LOCAL + 1).toArrow()
+    values = groups_of_rows(query, changes).select(_GROUP).distinct().limit(MOST_LOCAL + 1).toArrow()
     found = held.having(query.key_columns[0], values.column(0)) if len(values) <= MOST_LOCAL else None
     return held.every() if found is None else found.part.frame
+
+
+def _near_groups(query: AggregateQuery, changes: "DataFrame", work: TableChanges) -> "DataFrame":
+    """The rows of a view in files that may have a group that many changes touch, by the least and the greatest of these, if
+    they are whole numbers."""
+    from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows
+
+    touched = groups_of_rows(query, changes)
+    if work.held.rows < _MANY_GROUPS or dict(touched.dtypes)[_GROUP] not in _WHOLE:
+        return work.held.every()
+    bounds = touched.selectExpr(f"min({_GROUP})", f"max({_GROUP})", f"count_if({_GROUP} IS NULL)")
+    ((low, high, nulls),) = bounds.collect()
+    work.computed(bounds)
+    near = work.held.near(query.key_columns[0], [(low, high)]) if low is not None and not nulls else None
+    return work.held.every() if near is None else near()

@@ -1,9 +1,10 @@
 """Rows of a table of which only those with some values of a column are wanted: found in this process where that costs less
 than a scan by Spark, which then gets just these."""
 
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -12,6 +13,9 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from backfill_assets.adapters.compute.broadcast_memory import fit_in
+from backfill_assets.adapters.compute.no_rows import no_rows
+from backfill_assets.adapters.compute.parquet_files import parquet_files
+from backfill_assets.adapters.compute.scans import Count
 from backfill_assets.adapters.compute.table_rows import as_inserted
 from backfill_assets.adapters.delta.arrow_types import widest
 from backfill_assets.adapters.delta.files_to_search import (
@@ -22,7 +26,8 @@ from backfill_assets.adapters.delta.files_to_search import (
     schema_of,
 )
 from backfill_assets.adapters.delta.found_rows import HASH, FoundRows, Sought, UnfitError, kind_of_arrow
-from backfill_assets.adapters.delta.touched_files import LoggedFile
+from backfill_assets.adapters.delta.plain_tables import holds_rows_as_they_are
+from backfill_assets.adapters.delta.touched_files import LoggedFile, touched_files
 from backfill_assets.adapters.delta.upstream import DeltaUpstream
 from backfill_assets.adapters.spark.brief_settings import set_briefly
 from backfill_assets.adapters.spark.session import is_remote
@@ -190,8 +195,8 @@ class ViewFinder:
     table: DeltaTable | None
     files: FoundRows
 
-    def selectable(self, every: "Callable[[], DataFrame]") -> SelectableRows:
-        """What selects rows of the view, where `every` gives all of them."""
+    def selectable(self, every: "Callable[[], DataFrame]", count: Count) -> SelectableRows:
+        """What selects rows of the view, where `every` gives all of them, and `count` counts those that Spark reads."""
         return SelectableRows(
             every=every,
             found=self.found,
@@ -201,6 +206,7 @@ class ViewFinder:
             having=self.having,
             alike=self.alike,
             lacks=self.lacks,
+            near=partial(self._near, count),
         )
 
     def found(self, name: str, sought: Sought) -> Held | None:
@@ -262,6 +268,23 @@ class ViewFinder:
         """The rows that have a hash, and a value of the column before it, that are in a table of these; maybe some that have
         the hash alone."""
         return self._held(lambda table: self._alike(table, values))
+
+    def _near(self, count: Count, name: str, spans: Sequence[Span]) -> "Callable[[], DataFrame] | None":
+        if self.table is None or not holds_rows_as_they_are(self.table):
+            return None
+        files = touched_files(self.table, {name: spans})
+        return None if len(files) == self.file_count else partial(self._of_files, count, files)
+
+    def _of_files(self, count: Count, files: Sequence[LoggedFile]) -> "DataFrame":
+        from pyspark.sql.types import StructType
+
+        assert self.table is not None
+        schema = StructType.fromJson(json.loads(self.table.schema().to_json()))
+        if not files:
+            return no_rows(self.spark, schema)
+        stated = [each.rows for each in files]
+        rows = parquet_files(self.spark, (self.files.location.child(each.stored) for each in files), schema)
+        return count(rows, lambda: None if None in stated else sum(filter(None, stated)))
 
     def _alike(self, table: DeltaTable, values: pa.Table) -> pa.Table:
         *beside, name = values.column_names

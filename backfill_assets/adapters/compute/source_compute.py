@@ -123,7 +123,7 @@ class SparkCompute:
             case AggregateQuery() as query:
                 count = replace(scans, every_value=True).by(partial(scan_of_version, plan.target, at))
                 view = ViewFinder(spark=spark, table=self.output.at(at), files=FoundRows(self.output))
-                held = view.selectable(lambda: rows_at(spark, self.output, at, count))
+                held = view.selectable(lambda: rows_at(spark, self.output, at, count), count)
                 changes = Part(signed(query, inputs[query.upstreams[0]], "1"), few=False)
                 with maintained_groups(query, changes, held, rows=plan.offsets) as groups:
                     chosen = groups.selectExpr(*view_columns(self.output), OPERATION)

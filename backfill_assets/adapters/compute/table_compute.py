@@ -288,7 +288,8 @@ class TableCompute:
 
     def _differences(self, attempt: Attempt, new: "DataFrame", parts: DifferingParts, *, rows: int) -> dict[str, int]:
         """Stage how all rows of a view differ from those that it has. Those without a key come without numbers."""
-        query, come, held, old = self.query(attempt.plan), parts.only(new), self._held(attempt), self._old(attempt)
+        query, come, held = self.query(attempt.plan), parts.only(new), self._held(attempt)
+        old = held.every()
         few = fit_one_task(parts.rows, held.files)
         if not isinstance(query, RelationalQuery) or not query.by_copies:
             feed = gathered(differences(come, parts.only(old)), few=few)
@@ -369,17 +370,14 @@ class TableCompute:
         return value_parts(attempt, self.query(attempt.plan), self.upstreams, column, rows=rows)
 
     def _held(self, attempt: Attempt) -> SelectableRows:
-        """The rows of the view."""
-        return self._finder_of_view(attempt).selectable(partial(self._old, attempt))
+        """The rows of the view, made anew for each place that reads them."""
+        scans = replace(attempt.scans, every_value=not isinstance(self.query(attempt.plan), RowwiseQuery))
+        count = scans.by(partial(scan_of_version, attempt.plan.target, attempt.at))
+        every = partial(rows_at, attempt.spark, self.output, attempt.at, count)
+        return self._finder_of_view(attempt).selectable(every, count)
 
     def _finder_of_view(self, attempt: Attempt) -> ViewFinder:
         return ViewFinder(spark=attempt.spark, table=self.output.at(attempt.at), files=FoundRows(self.output))
-
-    def _old(self, attempt: Attempt) -> "DataFrame":
-        """The view's rows, made anew for each place that reads them."""
-        scan = partial(scan_of_version, attempt.plan.target, attempt.at)
-        scans = replace(attempt.scans, every_value=not isinstance(self.query(attempt.plan), RowwiseQuery))
-        return rows_at(attempt.spark, self.output, attempt.at, scans.by(scan))
 
     def _groups(self, attempt: Attempt) -> dict[str, int]:
         """Stage the groups as they are to be; what cannot be taken away is recomputed from the last version read."""

@@ -101,7 +101,7 @@ class FoundRows:
     the same values."""
 
     def __init__(self, location: TableLocation, *, most_rows: int | None = None) -> None:
-        self._location, self._most_rows = location, most_rows or _MOST_ROWS
+        self.location, self._most_rows = location, most_rows or _MOST_ROWS
         self._reader = ArrowReader(location, sized=True)
         self._found: dict[tuple[object, ...], pa.Table] = {}
 
@@ -126,7 +126,7 @@ class FoundRows:
     def has_none(self, files: Sequence[LoggedFile], column: pa.Field, sought: Sought) -> bool:
         """Whether no row of some files has a value that is looked for. The first two that do end the search, by `UnfitError`;
         arguments and errors are those of `among`."""
-        found = FoundRows(self._location, most_rows=1).among(files, pa.schema([column]), column.name, sought)
+        found = FoundRows(self.location, most_rows=1).among(files, pa.schema([column]), column.name, sought)
         return not len(found)
 
     def every(self, files: Sequence[LoggedFile], schema: pa.Schema) -> pa.Table:
@@ -171,9 +171,9 @@ class FoundRows:
         found = opened.metadata.num_rows
         if file.rows is not None and found != file.rows:
             raise ReadMismatchError(
-                f"{self._location.uri}: its file {file.stored} has {found} rows, expected {file.rows} as the log says",
+                f"{self.location.uri}: its file {file.stored} has {found} rows, expected {file.rows} as the log says",
                 hint="nothing was committed; restore the file and refresh again",
-                table=self._location.uri,
+                table=self.location.uri,
                 expected=(file.rows, file.rows),
                 found=found,
             )

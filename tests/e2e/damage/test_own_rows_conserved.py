@@ -7,7 +7,7 @@ import pytest
 from deltalake import DeltaTable
 
 from backfill_assets import kafka_source, materialized_view
-from backfill_assets.adapters.compute import key_checks, selectable_rows
+from backfill_assets.adapters.compute import key_checks, rules, selectable_rows
 from backfill_assets.app.refresh import refresh
 from backfill_assets.core.epoch.limits import Limits
 from tests.support.careless import IGNORE, careless, damaged
@@ -76,6 +76,32 @@ def test_a_damaged_file_of_a_view_in_which_rows_are_looked_for_is_named(tmp_path
             assert lake.project.refresh("restricted").report.record.rows_written == 1, "by its bounds it is not needed"
     lake.project.refresh("restricted")
     assert lake.project.check("restricted").passed
+
+
+@pytest.mark.parametrize("first", [5, pytest.param(500, marks=pytest.mark.full), 1000])
+def test_a_damaged_file_of_groups_is_missed_if_it_may_have_touched_ones(
+    tmp_path: Path, first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where many changes touch groups between two of them, and few files of a view lie there."""
+    monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
+    monkeypatch.setattr(rules, "_MANY_GROUPS", 0)
+    lake = made(tmp_path)
+    tables = [lake.table(name) for name in ("base", "other")]
+    lake.view("ids", f"SELECT b.id, sum(b.amount) AS total {JOINED} GROUP BY b.id", *tables, refresh_mode="incremental")
+    lake.project.refresh("ids")
+    own_file = newest(lake.location("ids"))
+    lake.append("base", some(1000))
+    lake.project.refresh("ids")
+    assert len(DeltaTable(lake.location("ids")).file_uris()) == 2
+    lake.append("base", [{"id": each, "amount": 1} for each in (first, first + 1)])
+    with damaged(own_file):
+        if first == 5:
+            assert "epoch 3: Spark read 0 rows of version 4 of 'views/ids', expected 40" in refused(lake.project, "ids")
+        else:
+            assert lake.project.refresh("ids").report.record.rule == "additive", "by its bounds it is not needed"
+    lake.project.refresh("ids")
+    assert lake.shown("ids").total() > 2
+    assert lake.project.check("ids", "exactly_once").passed
 
 
 @pytest.mark.full

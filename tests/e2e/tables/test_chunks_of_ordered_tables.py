@@ -1,6 +1,7 @@
 """Chunks of history open only those files of other tables that may have rows for them, where tables lie in the order of what
 they are joined by."""
 
+from collections import Counter
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from backfill_assets.adapters.compute import table_rows
+from backfill_assets.adapters.compute import rules, selectable_rows, table_rows
 from backfill_assets.adapters.delta import key_statistics
 from tests.e2e.tables.test_joined_history import ONE, expected
 from tests.support.lake import Lake
@@ -90,3 +91,22 @@ def test_chunks_open_the_files_that_may_have_rows_for_them(
     assert bool(opened) is (name not in ALL_FILES)
     assert all(some < every for some, every in opened)
     lake.passes("joined", ["exactly_once", "rows_conserved"])
+
+
+def test_the_group_of_nulls_is_found_beside_those_between_two_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many changes, which touch groups of one file between bounds, and that of nulls in another one."""
+    monkeypatch.setattr(selectable_rows, "MOST_LOCAL", 0)
+    monkeypatch.setattr(rules, "_MANY_GROUPS", 0)
+    lake = Lake(tmp_path)
+    schema = pa.schema({"id": pa.int64(), "key": pa.int64()})
+    query = "SELECT o.key, count(*) AS n, sum(o.id + c.id) AS s FROM orders o JOIN codes c ON c.id = o.id % 2 GROUP BY o.key"
+    lake.append("codes", [{"id": 0}, {"id": 1}])
+    lake.view("groups", query, lake.table("orders", None), lake.table("codes"), refresh_mode="incremental")
+    for keys in ([None, 1, 2], [11, 12], [11, None], [11, 12]):
+        rows = [{"id": at, "key": key} for at, key in enumerate(keys)]
+        lake.append("orders", pa.Table.from_pylist(rows, schema=schema))
+        rule = lake.project.refresh("groups").report.record.rule
+        assert lake.shown("groups") == lake.expected("groups", query, "orders", "codes") != Counter()
+    assert rule == "additive"

@@ -7,9 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from backfill_assets.adapters.compute import rules, table_inputs
+from backfill_assets.adapters.compute import rules, table_compute, table_inputs
 from backfill_assets.adapters.compute.selectable_rows import part_of
-from backfill_assets.adapters.compute.table_compute import TableCompute
 from backfill_assets.adapters.compute.table_inputs import TableInputs
 from backfill_assets.errors import ReadMismatchError
 from tests.support.lake import Lake
@@ -116,7 +115,7 @@ def test_groups_that_change_are_found_among_many(lake: Lake, monkeypatch: pytest
         raise AssertionError("all groups of the view are read")
 
     monkeypatch.setattr(rules, "_MANY_GROUPS", 0)
-    monkeypatch.setattr(TableCompute, "_old", read)
+    monkeypatch.setattr(table_compute, "rows_at", read)
     lake.sql(
         "orders",
         "UPDATE {t} SET customer = 'c3' WHERE no IN (4, 7)",
