@@ -12,27 +12,30 @@ CHUNKS = (
 OF_ALL, PARTS = f"{CHUNKS}[of_all]", f"{CHUNKS}[parts]"
 CHOSEN = "tests/core/choice/test_choose_joined.py"
 
+ORDERED = "tests/e2e/tables/test_chunks_of_ordered_tables.py"
+OPENED = f"{ORDERED}::test_chunks_open_the_files_that_may_have_rows_for_them"
+
 JOINED: tuple[Mutation, ...] = (
     Mutation(
         name="the group of nulls is between two others",
         file="backfill_assets/adapters/compute/rules.py",
         old="if low is not None and not nulls else None",
         new="if low is not None else None",
-        tests=("tests/e2e/tables/test_chunks_of_ordered_tables.py",),
+        tests=(f"{ORDERED}::test_the_group_of_nulls_is_found_beside_those_between_two_others",),
     ),
     Mutation(
         name="nulls of a chunk meet nothing in other tables",
         file="backfill_assets/adapters/compute/table_inputs.py",
         old="            if known is None:\n                return None",
         new="            if known is None:\n                continue",
-        tests=("tests/e2e/tables/test_chunks_of_ordered_tables.py",),
+        tests=(f"{OPENED}[nulls-whole]",),
     ),
     Mutation(
         name="two places of a query read files of a table by one log",
         file="backfill_assets/adapters/compute/table_inputs.py",
         old='attempt.scratch(f"{number}/{digest}")',
         new="attempt.scratch(str(number))",
-        tests=("tests/e2e/tables/test_chunks_of_ordered_tables.py",),
+        tests=(f"{OPENED}[twice-parted]",),
     ),
     Mutation(
         name="other tables are not read with a chunk",
