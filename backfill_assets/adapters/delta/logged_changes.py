@@ -21,6 +21,9 @@ _METRICS: Final = {
 }
 """The metrics of `MERGE`, `DELETE` and `UPDATE`, and how many rows of a change data feed each of the rows gives."""
 
+_MOST_DIGITS: Final = 15
+"""A metric with more digits is no count."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Changed:
@@ -73,7 +76,8 @@ def _counted(actions: Sequence[Mapping[str, Any]]) -> int:
     does not. Spark and delta-rs spell these metrics in two ways."""
     info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
     metrics = {name.replace("_", "").lower(): str(each) for name, each in (info.get("operationMetrics") or {}).items()}
-    return sum(times * int(metrics[name]) for name, times in _METRICS.items() if metrics.get(name, "").isdecimal())
+    told = {name: text for name, text in metrics.items() if text.isdecimal() and len(text) <= _MOST_DIGITS}
+    return sum(times * int(told[name]) for name, times in _METRICS.items() if name in told)
 
 
 def changed_bytes(actions: Sequence[Mapping[str, Any]]) -> int:

@@ -32,6 +32,8 @@ MERGED = {"numTargetRowsInserted": "3", "numTargetRowsUpdated": "20", "numTarget
         (logged("UPDATE", num_updated_rows=7), 14),
         (logged("MERGE", numTargetRowsUpdated="0"), 10),
         (logged("MERGE", numTargetRowsUpdated="many", numTargetRowsDeleted=None), 10),
+        (logged("MERGE", numTargetRowsUpdated=-3, numTargetRowsDeleted="1" + "0" * 15), 10),
+        (logged("MERGE", numTargetRowsDeleted="9" * 15), 10**15 - 1),
         (logged("WRITE", numOutputRows="9"), 10),
         ([{"commitInfo": {"operationMetrics": None}}, *logged("")[1:]], 10),
         (logged("")[1:], 10),
