@@ -137,11 +137,11 @@ def test_rows_and_groups_are_exact_after_each_part_of_what_was_captured(lake: La
         return done.live
 
     views = ("large", "groups")
-    assert not any(epoch(view, CHUNK) for view in views)
+    few = Limits(chunk_rows=1, max_rows=1)
+    assert not any(epoch(view, few) for view in views)
     change(lake, 0)
     for _ in range(FILES - 1):
-        assert not any(epoch(view, CHUNK) for view in views)
-    few = Limits(chunk_rows=1, max_rows=1)
+        assert not any(epoch(view, few) for view in views)
     steps = {view: next(at for at in range(1, 10) if epoch(view, few)) for view in views}
     assert steps["large"] > 2, "captured versions are drained one by one"
     assert lake.found("large", COLUMNS) == lake.expected("large", QUERY, "base")
