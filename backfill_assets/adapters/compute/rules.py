@@ -98,7 +98,7 @@ def _near_groups(query: AggregateQuery, changes: "DataFrame", work: TableChanges
     from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows
 
     touched = groups_of_rows(query, changes)
-    if work.held.rows < _MANY_GROUPS or dict(touched.dtypes)[_GROUP] not in _WHOLE:
+    if work.held.rows < _MANY_GROUPS or dict(touched.dtypes).get(_GROUP) not in _WHOLE:
         return work.held.every()
     bounds = touched.selectExpr(f"min({_GROUP})", f"max({_GROUP})", f"count_if({_GROUP} IS NULL)")
     ((low, high, nulls),) = bounds.collect()

@@ -75,8 +75,11 @@ def _counted(actions: Sequence[Mapping[str, Any]]) -> int:
     """How many rows the writer of a commit says that it has inserted, deleted and, as they come and go, updated; 0 where it
     does not. Spark and delta-rs spell these metrics in two ways."""
     info: Mapping[str, Any] = next((each["commitInfo"] for each in actions if "commitInfo" in each), {})
-    metrics = {name.replace("_", "").lower(): str(each) for name, each in (info.get("operationMetrics") or {}).items()}
-    told = {name: text for name, text in metrics.items() if text.isdecimal() and len(text) <= _MOST_DIGITS}
+    metrics = info.get("operationMetrics")
+    if not isinstance(metrics, Mapping):
+        return 0
+    texts = {name.replace("_", "").lower(): str(each) for name, each in metrics.items()}
+    told = {name: text for name, text in texts.items() if text.isdecimal() and len(text) <= _MOST_DIGITS}
     return sum(times * int(told[name]) for name, times in _METRICS.items() if name in told)
 
 

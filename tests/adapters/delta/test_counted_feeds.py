@@ -36,6 +36,7 @@ MERGED = {"numTargetRowsInserted": "3", "numTargetRowsUpdated": "20", "numTarget
         (logged("MERGE", numTargetRowsDeleted="9" * 15), 10**15 - 1),
         (logged("WRITE", numOutputRows="9"), 10),
         ([{"commitInfo": {"operationMetrics": None}}, *logged("")[1:]], 10),
+        ([{"commitInfo": {"operationMetrics": "12"}}, *logged("")[1:]], 10),
         (logged("")[1:], 10),
     ],
 )
