@@ -65,7 +65,8 @@ def value_parts(
         return together
     of_file = rows_of_file(_bytes_of_row(attempt, upstreams))
     tasks = tasks_of_machine(attempt.spark)
-    if 0 < tasks <= MOST_OVERLAP and (rows or _rows_read(attempt)) > (FEWEST - 1) * of_file:
+    are_many = rows >= of_file if rows else _rows_read(attempt) > (FEWEST - 1) * of_file
+    if 0 < tasks <= MOST_OVERLAP and are_many:
         return ValueParts(tasks, "", of_file)
     return _by_values(attempt, query, upstreams, column, rows=rows)
 

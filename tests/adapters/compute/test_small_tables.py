@@ -73,26 +73,25 @@ def test_chunks_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "found"),
     [
-        ((1, 4_000), ValueParts(1, "", 1_000)),
-        ((2, 3_001), ValueParts(2, "", 1_000)),
-        ((3, 9_000), ValueParts(3, "", 1_000)),
-        ((4, 9_000), None),
-        ((0, 9_000), None),
-        ((2, 3_000), None),
-        ((2, 0), None),
+        ((1, 4_000, 300), ValueParts(1, "", 1_000)),
+        ((2, 1_000, 300), ValueParts(2, "", 1_000)),
+        ((2, 0, 3_001), ValueParts(2, "", 1_000)),
+        ((3, 0, 9_000), ValueParts(3, "", 1_000)),
+        ((4, 9_000, 9_000), None),
+        ((0, 9_000, 9_000), None),
+        ((2, 999, 9_000), None),
+        ((2, 0, 3_000), None),
     ],
-    ids=["one", "two", "three", "many", "a cluster", "few rows", "few rows that are read"],
+    ids=["one", "two", "two that read many", "three", "many", "a cluster", "few rows", "few rows that are read"],
 )
-@pytest.mark.parametrize("known", [True, False])
 def test_rows_stay_in_the_few_tasks_of_a_machine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[int, int], found: ValueParts | None, *, known: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: tuple[int, int, int], found: ValueParts | None
 ) -> None:
-    tasks, rows = given
+    tasks, known, held = given
     monkeypatch.setattr(merge_groups, "ROWS_OF_FILE", 1_000)
     monkeypatch.setattr(parts_of_values, "tasks_of_machine", lambda _spark: tasks)
-    held = 300 if known else max(300, rows)
     read = FullRead(source="a", table_id="", first=0, last=0, rows=held, held=held)
-    assert parts(tmp_path, 300, known=rows if known else 0, a=read) == found
+    assert parts(tmp_path, 300, known=known, a=read) == found
 
 
 @pytest.mark.parametrize(
