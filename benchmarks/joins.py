@@ -102,8 +102,7 @@ def run(
             for number, (case, condition) in enumerate(_changes(rows).items()):
                 by_hand = bool(view.touches) and number == 0
                 # The first round of a case may take a way that no round before it took, with code that is not compiled yet.
-                rounds = range(warmups + repetitions)
-                every = [ways.round(condition(turn), by_hand=by_hand and turn >= warmups) for turn in rounds]
+                every = [ways.round(condition(turn), by_hand=by_hand) for turn in range(warmups + repetitions)]
                 found = every[-repetitions:]
                 yield from _compared(f"{name}, {case} of {rows:,}", found, rows, by_hand=by_hand)
     for name, strategy in [each for each in BUILDS if only in each[0]]:
