@@ -10,6 +10,7 @@ from backfill_assets.adapters.compute.first_rows import first_rows
 from backfill_assets.adapters.compute.relational_changes import TableChanges, relational_changes
 from backfill_assets.adapters.compute.restricted import restricted_changes, signed_changes
 from backfill_assets.adapters.compute.selectable_rows import MOST_LOCAL, Part, SelectableRows, united
+from backfill_assets.adapters.delta.key_statistics import WHOLE
 from backfill_assets.query.aggregate import AggregateQuery
 from backfill_assets.query.relational import RelationalQuery
 from backfill_assets.query.rowwise import CARRIED_CHANGE
@@ -25,7 +26,7 @@ _MANY_GROUPS = 200_000
 """Of no more groups, all are read to change some: finding them takes a job of Spark of its own."""
 
 _GROUP = "__group_0"
-_WHOLE = frozenset({"tinyint", "smallint", "int", "bigint"})
+"""The first column by which rows are grouped, before the view gives it a name."""
 
 
 @contextmanager
@@ -98,7 +99,7 @@ def _near_groups(query: AggregateQuery, changes: "DataFrame", work: TableChanges
     from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows
 
     touched = groups_of_rows(query, changes)
-    if work.held.rows < _MANY_GROUPS or dict(touched.dtypes).get(_GROUP) not in _WHOLE:
+    if work.held.rows < _MANY_GROUPS or dict(touched.dtypes).get(_GROUP, "").upper() not in WHOLE:
         return work.held.every()
     bounds = touched.selectExpr(f"min({_GROUP})", f"max({_GROUP})", f"count_if({_GROUP} IS NULL)")
     ((low, high, nulls),) = bounds.collect()

@@ -62,6 +62,8 @@ _ROWS_OF_TASK = 200_000
 """Up to so many rows are handled by one task, as a shuffle costs more."""
 
 _ROWS_OF_PLAN = 10_000
+"""More rows than this keep Spark's planner busy for longer than Spark takes to compute something of them."""
+
 _BESIDE_PLAN: Final = {"spark.sql.execution.arrow.localRelationThreshold": "0b"}
 
 _COME = ("insert", "update_postimage")
@@ -98,8 +100,8 @@ class SelectableRows:
     column; None where Spark is to select them. Of a view with so many `rows`, in `files` of so many `bytes`, `having` gives
     those with one of the values in a column of its key; of one without a key, `alike` gives those with a hash and a value of
     the column before it that are in a table of such columns, the hash last. `lacks` tells whether a view surely has no row
-    with any of the values in a column. `near` gives what makes the rows of files that may have a value of a column in some
-    spans; None where these are all."""
+    with any of the values in a column. `near` gives what reads those files alone that may have a value of a column in some
+    spans; None where that is every file, or not known."""
 
     every: "Callable[[], DataFrame]"
     found: Callable[[str, Sought], Held | None] = lambda _column, _sought: None
@@ -358,10 +360,9 @@ def part_of(spark: "SparkSession", rows: pa.Table) -> Part:
 
 
 def _given(spark: "SparkSession", rows: pa.Table) -> "DataFrame":
-    """Some rows. Many of them are no part of a plan, as each step of Spark's planner looks at every row that a plan has.
-
-    A server gets them in a plan and keeps them beside it. Otherwise Spark does not know their size: it is told whether they
-    can be broadcast."""
+    """These rows as a DataFrame; if they are many, its plan does not hold them, as each step of Spark's planner would look at
+    every one. A server gets them once, and keeps them. In this process Spark does not know their size then, so it is told
+    whether they can be broadcast."""
     if len(rows) <= _ROWS_OF_PLAN:
         return spark.createDataFrame(rows)
     if is_remote(spark):

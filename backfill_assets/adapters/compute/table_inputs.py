@@ -94,11 +94,12 @@ class TableInputs:
             if each.source == name and isinstance(each, LookupRead)
         )
         version = self.upstreams[name].version(read.version)
-        if wanted is None or len(files_with(version, wanted, spans)) == len(version.files):
+        chosen = version.files if wanted is None else files_with(version, wanted, spans)
+        if len(chosen) == len(version.files):
             return None
         # Another place of the query may read other files of the same table.
-        digest = sha256(repr((wanted, spans)).encode()).hexdigest()
-        place = replace(attempt.scratch(f"{number}/{digest}"), near=(wanted, spans))
+        digest = sha256("\0".join(each.path for each in chosen).encode()).hexdigest()
+        place = replace(attempt.scratch(f"{number}/{digest}"), chosen=chosen)
         return partial(self._rows, attempt, read, place)
 
     def _bounded(self, attempt: Attempt, name: str, column: str) -> Column | None:

@@ -20,7 +20,7 @@ from backfill_assets.adapters.compute.scans import Count, Scans, uncounted
 from backfill_assets.adapters.compute.version_rows import FEW_OBJECTS, delta_rows_at, rows_at
 from backfill_assets.adapters.delta.column_metadata import FIXED_LENGTH, fixed_lengths
 from backfill_assets.adapters.delta.footers import fed_rows, footer_rows, held_rows
-from backfill_assets.adapters.delta.key_statistics import files_of_keys, files_with, sortable_key
+from backfill_assets.adapters.delta.key_statistics import files_of_keys, sortable_key
 from backfill_assets.adapters.delta.log_replay import DataFile, Version, is_plain_path
 from backfill_assets.adapters.delta.upstream import ChangeFiles, DeltaUpstream
 from backfill_assets.adapters.spark.resource import do_nothing
@@ -32,7 +32,6 @@ from backfill_assets.core.epoch.conservation import (
     scan_of,
     scan_of_version,
 )
-from backfill_assets.core.epoch.touched_spans import Span
 from backfill_assets.core.progress.positions import TablePosition
 from backfill_assets.core.progress.reads import (
     ChangesRead,
@@ -59,14 +58,13 @@ __all__ = ["Scratch", "as_inserted", "parquet_rows", "projected", "rows_done", "
 class Scratch:
     """A folder inside of a table's, where a log may be written that names the files of one read; and what counts its rows.
     Of the columns only those are read that are named in `uses`, in small letters; others are null. Of a table that is looked
-    up, only those files are read that may have a value of a column in some spans, if it is `near` these. `note_reached` is
-    told that Spark has read what was written there."""
+    up, only the `chosen` files are read, if some are. `note_reached` is told that Spark has read what was written there."""
 
     table: TableLocation
     path: str
     scans: Scans | None = None
     uses: frozenset[str] | None = None
-    near: tuple[Column, Sequence[Span]] | None = None
+    chosen: Sequence[DataFile] | None = None
     note_reached: Callable[[], None] = do_nothing
 
     def count(self, read: Read) -> Count:
@@ -154,9 +152,7 @@ def _rows_of(spark: "SparkSession", upstream: DeltaUpstream, read: Read, place: 
 
     match read:
         case SnapshotRead() | FullRead() | LookupRead() | HashRead():
-            near = isinstance(read, LookupRead) and place.near
-            chosen = files_with(upstream.version(read.version), *near) if near else upstream.chosen(read)
-            return of_files(read.version, chosen)
+            return of_files(read.version, upstream.chosen(read) if place.chosen is None else place.chosen)
         case KeyRead():
             files = files_of_keys(upstream, read, sortable_key(upstream)[0])
             if place.scans is not None and is_worth_counting(read, [each.stated_rows for each in files]):

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from backfill_assets.adapters.compute import rules, selectable_rows, table_rows
+from backfill_assets.adapters.compute import rules, selectable_rows, table_inputs
 from backfill_assets.adapters.delta import key_statistics
 from tests.e2e.tables.test_joined_history import ONE, expected
 from tests.support.lake import Lake
@@ -82,7 +82,7 @@ def test_chunks_open_the_files_that_may_have_rows_for_them(
         opened.append((len(files), len(given[0].files)))
         return files
 
-    monkeypatch.setattr(table_rows, "files_with", spied)
+    monkeypatch.setattr(table_inputs, "files_with", spied)
     text = query.format(orders="orders")
     names = [each for each in ("customers", "days", "orders") if f" {each} " in text]
     lake.view("joined", text, *(lake.table(each, None) for each in names), strategy="snapshot")
