@@ -98,8 +98,10 @@ def _near_groups(query: AggregateQuery, changes: "DataFrame", work: TableChanges
     they are whole numbers."""
     from backfill_assets.adapters.sql.apply_aggregate import groups_of_rows
 
+    if work.held.rows < _MANY_GROUPS:
+        return work.held.every()
     touched = groups_of_rows(query, changes)
-    if work.held.rows < _MANY_GROUPS or dict(touched.dtypes).get(_GROUP, "").upper() not in WHOLE:
+    if dict(touched.dtypes).get(_GROUP, "").upper() not in WHOLE:
         return work.held.every()
     bounds = touched.selectExpr(f"min({_GROUP})", f"max({_GROUP})", f"count_if({_GROUP} IS NULL)")
     ((low, high, nulls),) = bounds.collect()
