@@ -29,11 +29,16 @@ QUERIES = {
     "GROUP BY o.customer, c.region",
     "anti": "SELECT o.id, o.customer FROM {orders} o WHERE NOT EXISTS "
     "(SELECT 1 FROM customers c WHERE c.id = o.customer AND c.region = 1)",
+    "right": "SELECT o.id, c.name FROM customers c RIGHT JOIN {orders} o ON c.id = o.customer",
+    "semi": "SELECT o.id FROM {orders} o LEFT SEMI JOIN customers c ON c.id = o.customer AND c.region < 2",
+    "in": "SELECT o.id FROM {orders} o WHERE o.customer IN (SELECT c.id FROM customers c WHERE c.region = 1)",
+    "both parts": f"SELECT o.id, c.name FROM {{orders}} o {BY_CUSTOMER} UNION ALL "
+    "SELECT o.id, c.name FROM {orders} o LEFT JOIN customers c ON c.id = o.friend",
     "nulls": "SELECT o.id, c.name FROM {orders} o LEFT JOIN customers c ON c.id <=> o.some",
     "texts": "SELECT o.id, c.region FROM {orders} o JOIN customers c ON c.name = o.named",
 }
-ALL_FILES = ("nulls", "texts")
-"""Nulls have no bounds, and those of texts are not compared."""
+ALL_FILES = ("nulls", "texts", "both parts")
+"""Nulls have no bounds, those of texts are not compared, and the parts of a `UNION ALL` have no key together."""
 PLACED = ("whole", "parted")
 IN_GATE = [("twice", "parted"), ("nulls", "whole"), ("groups", "whole")]
 
